@@ -1,0 +1,1 @@
+"""Wiring of the site: settings, routing, processes. No domain rule lives here."""

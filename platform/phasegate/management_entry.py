@@ -1,0 +1,12 @@
+"""Entry point of `manage.py` and of the `phasegate-manage` console script."""
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run one management command; the profile comes from DJANGO_SETTINGS_MODULE, else embedded."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "phasegate.settings.embedded")
+    from django.core.management import execute_from_command_line  # noqa: PLC0415 settings must be named first
+
+    execute_from_command_line(sys.argv)

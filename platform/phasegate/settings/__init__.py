@@ -1,0 +1,1 @@
+"""Profiles of the site: `embedded`, `production` and `test` over a common base."""

@@ -1,0 +1,9 @@
+"""Registration of the app `people`."""
+
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class PeopleConfig(AppConfig):
+    name = "pocs.people"
+    verbose_name = _("People")

@@ -1,0 +1,9 @@
+"""Registration of the app `reviews`."""
+
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class ReviewsConfig(AppConfig):
+    name = "pocs.reviews"
+    verbose_name = _("Reviews")

@@ -1,0 +1,173 @@
+"""Runs: targets, matrix executions, runs with their request records and telemetry."""
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from pocs.common.models import VersionedModel
+from pocs.people.models import User
+from pocs.projects.models import CIToken, Project, ScenarioVersion
+from pocs.runs.choices import MetricSet, Outcome, RunOrigin, RunState, TargetKind, Validity
+
+
+class Target(VersionedModel):
+    """What is measured: the embedded engine with a model folder, or an endpoint."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="targets")
+    name = models.CharField(_("name"), max_length=120)
+    kind = models.CharField(_("kind"), max_length=10, choices=TargetKind.choices)
+    location = models.CharField(_("model folder or base URL"), max_length=500)
+    model = models.CharField(_("model name"), max_length=200, blank=True)
+    engine_settings = models.JSONField(default=dict, blank=True)  # dtype, max_batch, kv_blocks, prefix_cache …
+    credential = models.BinaryField(null=True, editable=False)  # encrypted; write-only everywhere
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="target_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class MatrixExecution(models.Model):
+    """One start of the project's whole matrix: its runs share one target and one page."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="matrix_executions")
+    number = models.PositiveIntegerField()
+    target = models.ForeignKey(Target, models.PROTECT, related_name="+")
+    started_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [models.UniqueConstraint(fields=["project", "number"], name="matrix_number_once")]
+
+    def __str__(self) -> str:
+        return f"M{self.number}"
+
+
+class Run(VersionedModel):
+    """One execution of one scenario version, or one result that CI measured and submitted."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="runs")
+    number = models.PositiveIntegerField()
+    scenario_version = models.ForeignKey(ScenarioVersion, models.PROTECT, related_name="runs")
+    matrix = models.ForeignKey(MatrixExecution, models.PROTECT, related_name="runs", null=True)
+    target = models.ForeignKey(Target, models.PROTECT, related_name="runs", null=True)
+    origin = models.CharField(max_length=10, choices=RunOrigin.choices, default=RunOrigin.EXECUTED)
+    metric_set = models.CharField(max_length=20, choices=MetricSet.choices, default=MetricSet.POC_SIX)
+    state = models.CharField(max_length=12, choices=RunState.choices, default=RunState.QUEUED)
+    validity = models.CharField(max_length=12, choices=Validity.choices, default=Validity.PENDING)
+    validity_reasons = models.JSONField(default=list)
+    superseded_by = models.ForeignKey("self", models.PROTECT, related_name="supersedes", null=True)
+
+    requested_by = models.ForeignKey(User, models.PROTECT, related_name="+")  # a token's sponsor counts
+    token = models.ForeignKey(CIToken, models.PROTECT, related_name="runs", null=True)
+    tenant = models.CharField(max_length=120, blank=True)
+    application = models.CharField(max_length=120, blank=True)
+
+    progress = models.JSONField(default=dict)  # {"phase", "done", "total", "failed"}
+    summary = models.JSONField(null=True)  # summary.json of cli.md
+    diagnosis = models.JSONField(null=True)  # inference.diagnosis verdict
+    configuration = models.JSONField(null=True)  # model digest, engine settings, versions, environment
+    configuration_digest = models.CharField(max_length=64, blank=True)
+    manifest = models.JSONField(null=True)  # digests of the records
+    error = models.TextField(blank=True)
+
+    lease_owner = models.CharField(max_length=120, blank=True)
+    lease_expires_at = models.DateTimeField(null=True)
+    attempt = models.PositiveIntegerField(default=0)
+    cancel_requested_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    ci_provider = models.CharField(max_length=60, blank=True)
+    ci_run = models.CharField(max_length=120, blank=True)
+    ci_attempt = models.PositiveIntegerField(null=True)
+    ci_commit = models.CharField(max_length=64, blank=True)
+    ci_payload_digest = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "number"], name="run_number_once"),
+            models.UniqueConstraint(
+                fields=["project", "ci_provider", "ci_run", "ci_attempt", "scenario_version"],
+                condition=models.Q(origin="ingested"),
+                name="ci_run_once",
+            ),
+        ]
+        indexes = [
+            # the reaper looks for expired leases among the few active runs
+            models.Index(
+                fields=["lease_expires_at"],
+                condition=models.Q(state__in=["preparing", "warming", "measuring", "finalising"]),
+                name="run_expired_lease",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"R{self.number}"
+
+    @property
+    def counts_as_evidence(self) -> bool:
+        """Only a complete and valid run may stand behind a statement."""
+        return self.state == RunState.COMPLETE and self.validity == Validity.VALID
+
+
+class RequestRecord(models.Model):
+    """One request of a run: the row of `requests.jsonl`, its main figures as columns for queries."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="requests")
+    index = models.PositiveIntegerField()
+    request_id = models.CharField(max_length=120)
+    outcome = models.CharField(max_length=14, choices=Outcome.choices)
+    finish_reason = models.CharField(max_length=40, null=True)  # noqa: DJ001 null means not told
+    error = models.TextField(null=True)  # noqa: DJ001 null means none
+    tenant = models.CharField(max_length=120, blank=True)
+    application = models.CharField(max_length=120, blank=True)
+    started_ms = models.FloatField(null=True)  # `sent` since the start of the run
+    input_tokens = models.PositiveIntegerField(null=True)
+    cached_tokens = models.PositiveIntegerField(null=True)
+    output_tokens = models.PositiveIntegerField(null=True)
+    output_tokens_source = models.CharField(max_length=12, blank=True)
+    ttft_ms = models.FloatField(null=True)
+    ttfv_ms = models.FloatField(null=True)
+    ttfot_ms = models.FloatField(null=True)
+    tpot_ms = models.FloatField(null=True)
+    e2e_ms = models.FloatField(null=True)
+    max_gap_ms = models.FloatField(null=True)
+    queue_wait_ms = models.FloatField(null=True)
+    prefill_ms = models.FloatField(null=True)
+    decode_ms = models.FloatField(null=True)
+    stamps = models.JSONField(default=dict)
+    intervals_ms = models.JSONField(default=dict)
+    reads = models.JSONField(default=list)
+    text = models.TextField(blank=True)
+    reasoning_text = models.TextField(blank=True)
+    token_ids = models.JSONField(null=True)
+    warmup = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["run_id", "index"]
+        constraints = [models.UniqueConstraint(fields=["run", "index"], name="request_index_once")]
+        indexes = [
+            # E2: "can be queried by tenant or application"
+            models.Index(fields=["run", "tenant", "application"], name="request_by_tenant"),
+            # slowest requests of a run
+            models.Index(fields=["run", "-e2e_ms"], name="request_slowest"),
+        ]
+
+    def __str__(self) -> str:
+        return self.request_id
+
+
+class TelemetrySample(models.Model):
+    """One sample of the resources during a run, on the run's own time axis."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="telemetry")
+    at_ms = models.FloatField()  # since the start of the run
+    data = models.JSONField()
+
+    class Meta:
+        ordering = ["run_id", "at_ms"]
+        indexes = [models.Index(fields=["run", "at_ms"], name="telemetry_by_time")]
