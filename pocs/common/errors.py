@@ -99,3 +99,25 @@ class GateNotMet(DomainError):
     def __init__(self, detail: Text, missing: list[Missing]) -> None:
         super().__init__(detail)
         self.missing = missing
+
+
+class PreconditionRequired(DomainError):
+    """A write came without `If-Match`, so it could overwrite what nobody has seen."""
+
+    status = 428
+    type = "precondition-required"
+
+
+class IdempotencyMismatch(DomainError):
+    """The key was used before with another body."""
+
+    status = 422
+    type = "idempotency-key-reused"
+
+
+class InFlight(DomainError):
+    """The first request with this key has not been answered yet; try again after `retry_after_s`."""
+
+    status = 409
+    type = "request-in-flight"
+    retry_after_s = 1

@@ -49,7 +49,9 @@ def emit(stream: str, kind: str, data: dict[str, Any]) -> LiveEvent:
     """Store the stream's next event and publish it once the surrounding transaction commits."""
     with transaction.atomic():
         last = LiveEvent.objects.filter(stream=stream).aggregate(last=Max("number"))["last"] or 0
-        event = LiveEvent.objects.create(stream=stream, number=last + 1, kind=kind, data=data, at=timezone.now())
+        event = LiveEvent.objects.create(
+            stream=stream, number=last + 1, kind=kind, data=data, at=timezone.now()
+        )
         message = as_message(event)
         transaction.on_commit(lambda: _publisher(stream, message))
     return event

@@ -21,6 +21,9 @@ class AuditHead(models.Model):
     length = models.PositiveBigIntegerField(default=0)
     hash = models.CharField(max_length=64, default="0" * 64)
 
+    def __str__(self) -> str:
+        return f"{self.organisation_id}: {self.length}"
+
 
 class AuditEntry(models.Model):
     """One change, append-only; `hash` covers every other field and `previous_hash`.
@@ -71,6 +74,9 @@ class LiveEvent(models.Model):
         ordering = ["stream", "number"]
         constraints = [models.UniqueConstraint(fields=["stream", "number"], name="live_event_number_once")]
 
+    def __str__(self) -> str:
+        return f"{self.stream} {self.number} {self.kind}"
+
 
 class IdempotencyKey(models.Model):
     """The first answer to a POST with an `Idempotency-Key`, per actor and path."""
@@ -87,3 +93,6 @@ class IdempotencyKey(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["actor", "path", "key"], name="idempotency_key_once"),
         ]
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.path} {self.key}"

@@ -3,6 +3,7 @@
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from pocs.common.actors import Actor
 from pocs.common.models import VersionedModel
 from pocs.people.models import Organisation, Team, User
 from pocs.people.roles import ProjectRole
@@ -160,4 +161,14 @@ class CIToken(models.Model):
     def __str__(self) -> str:
         return f"{self.name} ({self.prefix}…)"
 
-
+    def as_actor(self) -> Actor:
+        """The token as the author of a change: never its sponsor, who only answers for it."""
+        return Actor(
+            kind="token",
+            organisation_id=self.project.organisation_id,
+            label=f"{self.name} · {self.sponsor}",
+            user_id=self.sponsor_id,
+            token_id=self.pk,
+            token_project_id=self.project_id,
+            token_scopes=tuple(self.scopes),
+        )

@@ -1,0 +1,1 @@
+"""The ground of every app: actors, errors, the audit chain, live events."""

@@ -1,0 +1,1 @@
+"""The REST API of every app: problems, pages, conditional requests, idempotency."""

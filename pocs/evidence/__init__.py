@@ -1,0 +1,1 @@
+"""Typed, versioned, hashed evidence."""

@@ -1,0 +1,1 @@
+"""Organisations, teams, people and what they may do."""

@@ -1,0 +1,1 @@
+"""POC projects: what they declare, their scenarios, gates and CI tokens."""

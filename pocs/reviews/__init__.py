@@ -1,0 +1,1 @@
+"""Packages, sign-offs, decisions and what follows them."""

@@ -1,0 +1,1 @@
+"""Targets, runs and their records."""

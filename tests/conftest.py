@@ -1,0 +1,49 @@
+"""Fixtures of all tests: the cast around one project, and clients signed in as one of it."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from pocs.people.models import User
+from pocs.projects.models import Project
+from tests.factories import Cast, make_cast
+
+
+@pytest.fixture
+def cast(db: None) -> Cast:
+    """A draft project with one person per role, an auditor, a bystander and an outsider."""
+    return make_cast()
+
+
+@pytest.fixture
+def project(cast: Cast) -> Project:
+    return cast.project
+
+
+@pytest.fixture
+def page_as(db: None) -> Callable[[User], Client]:
+    """A browser signed in as this person; failing views raise instead of answering 500."""
+
+    def sign_in(user: User) -> Client:
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return sign_in
+
+
+@pytest.fixture
+def api_as(db: None) -> Callable[..., APIClient]:
+    """An API client: `api_as(user)` with a session, `api_as(token="pgt_…")` with a CI token."""
+
+    def sign_in(user: User | None = None, *, token: str = "") -> APIClient:
+        client = APIClient()
+        if user is not None:
+            client.force_login(user)
+        if token:
+            client.credentials(HTTP_AUTHORIZATION=f"Bearer {token}")
+        return client
+
+    return sign_in
