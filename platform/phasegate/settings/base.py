@@ -8,7 +8,7 @@ from django.utils.translation import gettext_lazy as _
 ROOT = Path(__file__).resolve().parents[3]
 env = environ.Env()
 
-VAR_DIR = Path(env.str("PHASEGATE_VAR", default=str(ROOT / "var")))
+VAR_DIR = Path(env.str("PHASEGATE_VAR", default=str(ROOT / "var"))).resolve()
 PHASEGATE_PROFILE = "base"
 DEBUG = False
 ALLOWED_HOSTS: list[str] = []
@@ -35,12 +35,14 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "pocs.common.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "phasegate.middleware.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "phasegate.middleware.PreferencesMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -91,7 +93,8 @@ TIME_ZONE = "UTC"
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"
 MEDIA_ROOT = VAR_DIR / "media"
-STATICFILES_DIRS = [ROOT / "templates" / "static"]
+PHASEGATE_ASSETS = VAR_DIR / "assets"  # written by `build_assets`
+STATICFILES_DIRS = [ROOT / "templates" / "static", PHASEGATE_ASSETS]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
@@ -130,16 +133,43 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TIMEZONE = "UTC"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
+CELERY_BEAT_SCHEDULE = {
+    "reap-expired-leases": {"task": "pocs.runs.tasks.reap", "schedule": 15.0, "options": {"expires": 15}},
+}
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+# no request body above this is read at all; smaller ones reach the form, which keeps what was typed
+PHASEGATE_BODY_MAX_BYTES = env.int("PHASEGATE_BODY_MAX_BYTES", default=128 * 1024 * 1024)
 FILE_UPLOAD_PERMISSIONS = 0o640
 PHASEGATE_ATTACHMENT_MAX_BYTES = env.int("PHASEGATE_ATTACHMENT_MAX_BYTES", default=20 * 1024 * 1024)
 PHASEGATE_AUDIT_CHECKPOINTS = VAR_DIR / "audit-checkpoints"
-PHASEGATE_MODEL_PATH = env.str("PHASEGATE_MODEL_PATH", default=str(VAR_DIR / "models" / "SmolLM2-135M-Instruct"))
+PHASEGATE_MODEL_PATH = env.str(
+    "PHASEGATE_MODEL_PATH", default=str(VAR_DIR / "models" / "SmolLM2-135M-Instruct")
+)
 PHASEGATE_RUN_LEASE_S = env.int("PHASEGATE_RUN_LEASE_S", default=30)
 
+CSRF_FAILURE_VIEW = "phasegate.error_pages.csrf_failure"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "line": {"format": "{asctime} {levelname} {name} [{request_id}] {message}", "style": "{"},
+    },
+    "filters": {"request_id": {"()": "pocs.common.middleware.RequestIdFilter"}},
+    "handlers": {
+        "console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]},
+    },
+    "root": {"handlers": ["console"], "level": env.str("PHASEGATE_LOG_LEVEL", default="INFO")},
+    "loggers": {
+        # Django adds a handler of its own to this one; ours at the root is enough
+        "django": {"handlers": [], "propagate": True, "level": "INFO"},
+    },
+}

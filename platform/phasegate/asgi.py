@@ -1,0 +1,24 @@
+"""The ASGI application: pages and API over HTTP, live streams over WebSocket."""
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "phasegate.settings.embedded")
+# loads the apps: nothing below may be imported before
+http_application = get_asgi_application()
+
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
+from django.conf import settings  # noqa: E402
+
+from phasegate.limits import BodyLimit  # noqa: E402
+from phasegate.routing import websocket_urlpatterns  # noqa: E402
+
+application = ProtocolTypeRouter(
+    {
+        "http": BodyLimit(http_application, max_bytes=settings.PHASEGATE_BODY_MAX_BYTES),
+        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+    }
+)
