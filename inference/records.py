@@ -4,11 +4,14 @@ A target fills the trace with stamps and tokens and judges nothing; `inference.p
 interval and the outcome from it. All stamps are `time.monotonic_ns()`; what was not observed is None.
 """
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
 
 Outcome = Literal["success", "failed", "incomplete", "cancelled", "rate_limited", "timeout", "rejected"]
 TokenSource = Literal["engine", "usage", "tokenizer", "reads"]
+
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 @dataclass
@@ -18,6 +21,7 @@ class Trace:
     request_id: str
     # the client's own stamps
     scheduled_ns: int | None = None
+    ready_ns: int | None = None  # scheduled, and a client slot free: later than this is the client's fault
     dispatched_ns: int | None = None
     sent_ns: int | None = None
     headers_ns: int | None = None
@@ -45,6 +49,8 @@ class Trace:
     status: int | None = None
     finish_reason: str | None = None
     error: str | None = None
+    # orderly: as the protocol says · cut: before that · client: we left · timeout: we gave up ·
+    # refused: the target declined to serve it (admission, or an HTTP status of 400 and above)
     ended: Literal["orderly", "cut", "client", "timeout", "refused", "none"] = "none"
     text: str = ""
     reasoning_text: str = ""
@@ -85,3 +91,22 @@ class RequestRecord:
     application: str = ""
     warmup: bool = False
     server: dict[str, Any] = field(default_factory=dict)
+    index: int = 0  # position in the input; warm-up requests count apart
+    streamed: bool = True
+    status: int | None = None
+    tool_call_text: str = ""
+    # what a reader must know of the figures, e.g. `tokens_per_read_unknown`
+    flags: list[str] = field(default_factory=list)
+    # stamps beyond the contract: headers_ns, role_ns, preempted_ns, prefill chunks, recomputed_tokens
+    detail: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The object of one line of requests.jsonl."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> "RequestRecord":
+        """The record of one line of requests.jsonl; fields this version does not know are left out."""
+        known = {name: row[name] for name in cls.__dataclass_fields__ if name in row}
+        known["reads"] = [(ns, tokens) for ns, tokens in row.get("reads") or []]
+        return cls(**known)

@@ -1,0 +1,363 @@
+"""Figures over many requests: percentiles, the summary of a run, its validity, and live figures."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from inference.phases import gaps_ms
+from inference.records import OUTCOMES, RequestRecord, Trace
+from inference.targets.base import TargetInfo
+
+SCHEMA = "phasegate-run/1"
+PERCENTILES = (50, 90, 95, 99)
+THIN_BELOW = 100  # samples; below, p99 rests on fewer than one request
+
+#: limits of the client's own error; beyond them a run is invalid
+DISPATCH_DELAY_P99_LIMIT_MS = 50.0
+LOOP_LAG_P99_LIMIT_MS = 50.0
+
+_NS_PER_S = 1_000_000_000
+_NS_PER_MS = 1_000_000
+
+
+def percentile(ordered: Sequence[float], p: float) -> float:
+    """The p-th percentile (0–100) of ascending values, by linear interpolation between ranks."""
+    position = (len(ordered) - 1) * p / 100
+    low = math.floor(position)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
+
+
+def figures(values: Iterable[float | None]) -> dict[str, Any]:
+    """`{n, mean, p50, p90, p95, p99, max, thin}` of the observed values; null where there is none."""
+    ordered = sorted(value for value in values if value is not None)
+    n = len(ordered)
+    out: dict[str, Any] = {"n": n, "mean": math.fsum(ordered) / n if n else None}
+    for p in PERCENTILES:
+        out[f"p{p}"] = percentile(ordered, p) if n else None
+    out["max"] = ordered[-1] if n else None
+    out["thin"] = n < THIN_BELOW
+    return out
+
+
+def summarise(
+    records: Sequence[RequestRecord],
+    *,
+    load: Mapping[str, Any] | None = None,
+    self_check: Mapping[str, Any] | None = None,
+    target: TargetInfo | None = None,
+    telemetry: Sequence[Mapping[str, Any]] = (),
+    limits: Sequence[Mapping[str, Any]] = (),
+    environment: Mapping[str, Any] | None = None,
+    configuration_digest: str | None = None,
+    interrupted: bool = False,
+    cooldown_from_ns: int | None = None,
+) -> dict[str, Any]:
+    """The content of summary.json (schema `phasegate-run/1`) from the records of one run.
+
+    `records` may hold warm-up requests (`warmup=True`): they, and every request that overlaps them or
+    the cool-down, are left out of the window and counted. `load` is `LoadResult.load`, `self_check`
+    `LoadResult.self_check`, `telemetry` samples `{"at_ms", …}` in the order of time, `limits` objects
+    `{"metric", "percentile", "max"}`. Percentiles are over successes, rates over all attempted.
+    """
+    window, excluded = measured_window(records, cooldown_from_ns=cooldown_from_ns)
+    successes = [record for record in window if record.outcome == "success"]
+    by_outcome = {outcome: sum(r.outcome == outcome for r in window) for outcome in OUTCOMES}
+    window_s = _window_s(window)
+    output_tokens = _total(record.output_tokens for record in successes)
+    input_tokens = _total(record.input_tokens for record in successes)
+    summary: dict[str, Any] = {
+        "schema": SCHEMA,
+        "requests": by_outcome,
+        "attempted": len(window),
+        "succeeded": len(successes),
+        "warmup_requests": sum(record.warmup for record in records),
+        "excluded_requests": excluded,
+        "error_rate": error_rate(window),
+        "interrupted": interrupted,
+        "load": dict(load or {}),
+        "concurrency": _concurrency(window, window_s, load),
+        "window_s": window_s,
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "output_tokens_source": sorted({r.output_tokens_source for r in successes if r.output_tokens_source}),
+        "partial_output_tokens": _total(r.output_tokens for r in window if r.outcome != "success"),
+        "output_tokens_per_second": _rate(output_tokens, window_s),
+        "total_tokens_per_second": _rate(_sum_known(input_tokens, output_tokens), window_s),
+        "requests_per_second": _rate(len(successes), window_s),
+        "latency_from": "scheduled" if (load or {}).get("open_loop") else "sent",
+        "ttft_ms": figures(r.ttft_ms for r in successes),
+        "ttfv_ms": figures(r.ttfv_ms for r in successes),
+        "ttfot_ms": figures(r.ttfot_ms for r in successes),
+        "tpot_ms": figures(r.tpot_ms for r in successes),
+        "itl_ms": figures(gap for r in successes if r.streamed for gap in gaps_ms(r.reads)),
+        "max_gap_ms": figures(r.max_gap_ms for r in successes if r.streamed),
+        "e2e_ms": figures(r.e2e_ms for r in successes),
+        **{
+            f"{name}_ms": figures(r.intervals_ms.get(name) for r in successes)
+            for name in ("dispatch_delay", "queue_wait", "prefill", "decode", "release", "unexplained")
+        },
+        "input_tokens_per_request": figures(r.input_tokens for r in successes),
+        "output_tokens_per_request": figures(r.output_tokens for r in successes),
+        "cache_hit_rate": cache_hit_rate(window),
+        "flags": _flag_counts(successes),
+        "memory": memory_watermark(telemetry),
+        "engine": _engine_counters(telemetry),
+        "target": None if target is None else _target_json(target),
+        "configuration_digest": configuration_digest,
+        "self_check": dict(self_check or {}),
+        "environment": dict(environment or {}),
+    }
+    if limits:
+        summary["limits"] = [_limit_result(limit, summary) for limit in limits]
+        summary["goodput"] = goodput(window, limits)
+        summary["goodput_per_second"] = _rate(_met_count(window, limits), window_s)
+    summary["validity"] = validity(summary, window, interrupted=interrupted)
+    return summary
+
+
+def measured_window(
+    records: Sequence[RequestRecord], *, cooldown_from_ns: int | None = None
+) -> tuple[list[RequestRecord], int]:
+    """The records of the window, and how many others were excluded for overlapping its edges."""
+    warm_until_ns = max((end for r in records if r.warmup and (end := _last_event_ns(r))), default=None)
+    window: list[RequestRecord] = []
+    excluded = 0
+    for record in records:
+        if record.warmup:
+            continue
+        start_ns, end_ns = _first_event_ns(record), _last_event_ns(record)
+        in_warmup = warm_until_ns is not None and start_ns is not None and start_ns < warm_until_ns
+        in_cooldown = cooldown_from_ns is not None and end_ns is not None and end_ns > cooldown_from_ns
+        if in_warmup or in_cooldown:
+            excluded += 1
+        else:
+            window.append(record)
+    return window, excluded
+
+
+def error_rate(records: Sequence[RequestRecord]) -> float | None:
+    """All unsuccessful that were not asked for ÷ all attempted (0–1); null when nothing was attempted."""
+    if not records:
+        return None
+    return sum(r.outcome not in ("success", "cancelled") for r in records) / len(records)
+
+
+def cache_hit_rate(records: Iterable[RequestRecord]) -> float | None:
+    """Prompt tokens served from cache ÷ prompt tokens asked, over requests whose hit was told (0–1)."""
+    told = [(r.cached_tokens, r.input_tokens) for r in records if r.cached_tokens is not None]
+    asked = sum(asked or 0 for _, asked in told)
+    return sum(cached or 0 for cached, _ in told) / asked if asked else None
+
+
+def goodput(records: Sequence[RequestRecord], limits: Sequence[Mapping[str, Any]]) -> float | None:
+    """Requests that met every limit ÷ all attempted (0–1); unsuccessful ones never met it."""
+    return _met_count(records, limits) / len(records) if records else None
+
+
+def memory_watermark(telemetry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Peak and last value of every figure under `memory` in the samples; null without samples."""
+    peak: dict[str, Any] = {}
+    last: dict[str, Any] = {}
+    for sample in telemetry:
+        memory = sample.get("memory")
+        if not isinstance(memory, Mapping):
+            continue
+        last = dict(memory)
+        for name, value in memory.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                peak[name] = max(value, peak.get(name, value))
+    return {"peak": peak, "last": last} if last else None
+
+
+def validity(
+    summary: Mapping[str, Any], window: Sequence[RequestRecord], *, interrupted: bool = False
+) -> dict[str, Any]:
+    """`{"valid", "client_late", "reasons", "limits"}`: whether the figures may be used, and why not.
+
+    `client_late` tells that the client itself was beyond its stated limits, so that what was measured
+    cannot be trusted; the other reasons say that the run has nothing to state M1 and M2 with.
+    """
+    late: list[str] = []
+    check = summary.get("self_check") or {}
+    for name, what, limit_ms in (
+        ("dispatch_delay_ms", "requests left the client late", DISPATCH_DELAY_P99_LIMIT_MS),
+        ("loop_lag_ms", "the client's event loop lagged", LOOP_LAG_P99_LIMIT_MS),
+    ):
+        p99 = (check.get(name) or {}).get("p99")
+        if p99 is not None and p99 > limit_ms:
+            late.append(f"{what}: p99 {p99:.1f} ms, limit {limit_ms:g} ms")
+    lacking: list[str] = []
+    successes = [record for record in window if record.outcome == "success"]
+    if not window:
+        lacking.append("no request was measured")
+    elif not successes:
+        lacking.append(f"none of {len(window)} requests succeeded")
+    elif all(record.ttft_ms is None for record in successes):
+        lacking.append("the first token was not observed (answers were not streamed): M1 and M2 are missing")
+    if interrupted:
+        lacking.append("the run was interrupted")
+    return {
+        "valid": not late and not lacking,
+        "client_late": bool(late),
+        "reasons": late + lacking,
+        "limits": {
+            "dispatch_delay_p99_ms": DISPATCH_DELAY_P99_LIMIT_MS,
+            "loop_lag_p99_ms": LOOP_LAG_P99_LIMIT_MS,
+        },
+    }
+
+
+def live_figures(
+    records: Sequence[RequestRecord],
+    *,
+    window_s: float,
+    now_ns: int | None = None,
+    in_flight: Iterable[Trace] = (),
+) -> dict[str, Any]:
+    """The figures of a live sample over the last `window_s` seconds before `now_ns`.
+
+    `records` are the requests that ended in the window. With `now_ns`, tokens per second count every
+    token read in the window, of ended and of running requests; without it, the tokens of `records`.
+    """
+    successes = [record for record in records if record.outcome == "success"]
+    out: dict[str, Any] = {"n": len(records)}
+    for name, values in (
+        ("ttft_ms", [r.ttft_ms for r in successes]),
+        ("tpot_ms", [r.tpot_ms for r in successes]),
+        ("queue_wait_ms", [r.intervals_ms.get("queue_wait") for r in successes]),
+    ):
+        summary = figures(values)
+        out[f"{name}_p50"], out[f"{name}_p95"] = summary["p50"], summary["p95"]
+    if now_ns is None:
+        tokens: float | None = _total(record.output_tokens for record in records)
+    else:
+        since_ns = now_ns - int(window_s * _NS_PER_S)
+        tokens = sum(_tokens_since(record.reads, since_ns) for record in records)
+        for trace in in_flight:
+            own: Iterable[tuple[int, int | None]] = [(ns, 1) for ns in trace.token_ns] or list(trace.reads)
+            tokens += _tokens_since(own, since_ns)
+    out["output_tokens_per_second"] = _rate(tokens, window_s)
+    out["requests_per_second"] = _rate(len(successes), window_s)
+    out["error_rate"] = error_rate(records)
+    out["cache_hit_rate"] = cache_hit_rate(records)
+    return out
+
+
+def _tokens_since(reads: Iterable[tuple[int, int | None]], since_ns: int) -> int:
+    return sum(1 if tokens is None else tokens for ns, tokens in reads if ns >= since_ns)
+
+
+def _met_count(records: Sequence[RequestRecord], limits: Sequence[Mapping[str, Any]]) -> int:
+    per_request = [limit for limit in limits if limit["metric"] not in ("error_rate", "cache_hit_rate")]
+    return sum(r.outcome == "success" and all(_meets(r, limit) for limit in per_request) for r in records)
+
+
+def _meets(record: RequestRecord, limit: Mapping[str, Any]) -> bool:
+    """Whether one request's own figure is within a limit; a figure that was not observed is not."""
+    metric = limit["metric"]
+    if metric == "itl_ms":
+        gaps = sorted(gaps_ms(record.reads))
+        value = percentile(gaps, _percentile_number(limit)) if gaps else None
+    elif hasattr(record, metric):
+        value = getattr(record, metric)
+    else:
+        value = record.intervals_ms.get(metric.removesuffix("_ms"))
+    if value is None:  # one token has no TPOT and no gap: neither good nor bad
+        return metric in ("tpot_ms", "itl_ms", "max_gap_ms") and record.output_tokens == 1
+    return bool(value <= limit["max"])
+
+
+def _limit_result(limit: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Any]:
+    """A limit with the run's value beside it; `holds` is null where the value was not observed."""
+    value = summary.get(limit["metric"])
+    if isinstance(value, Mapping):
+        value = value.get(limit["percentile"])
+    return {**limit, "value": value, "holds": None if value is None else value <= limit["max"]}
+
+
+def _percentile_number(limit: Mapping[str, Any]) -> float:
+    name = str(limit.get("percentile", "max"))
+    return 100.0 if name == "max" else float(name.removeprefix("p"))
+
+
+def _first_event_ns(record: RequestRecord) -> int | None:
+    stamps = record.stamps
+    return _stamp(stamps.get("sent_ns")) or _stamp(stamps.get("dispatched_ns"))
+
+
+def _last_event_ns(record: RequestRecord) -> int | None:
+    names = ("last_ns", "finished_ns", "aborted_ns", "failed_ns")
+    return max((ns for name in names if (ns := _stamp(record.stamps.get(name)))), default=None)
+
+
+def _stamp(value: int | list[int] | None) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _window_s(records: Sequence[RequestRecord]) -> float | None:
+    """Last event − first `sent`, in seconds; null when nothing was sent."""
+    starts = [ns for record in records if (ns := _first_event_ns(record))]
+    ends = [ns for record in records if (ns := _last_event_ns(record))]
+    if not starts or not ends or max(ends) <= min(starts):
+        return None
+    return (max(ends) - min(starts)) / _NS_PER_S
+
+
+def _concurrency(
+    records: Sequence[RequestRecord], window_s: float | None, load: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """How many requests were under way: asked for, mean and peak, from sent to the end."""
+    events: list[tuple[int, int]] = []
+    busy_ns = 0
+    for record in records:
+        start_ns, end_ns = _first_event_ns(record), _last_event_ns(record)
+        if start_ns is not None and end_ns is not None and end_ns >= start_ns:
+            events += [(start_ns, 1), (end_ns, -1)]
+            busy_ns += end_ns - start_ns
+    running = peak = 0
+    for _, step in sorted(events):
+        running += step
+        peak = max(peak, running)
+    return {
+        "asked": (load or {}).get("concurrency"),
+        "mean": busy_ns / _NS_PER_S / window_s if window_s else None,
+        "peak": peak if events else None,
+    }
+
+
+def _flag_counts(records: Sequence[RequestRecord]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for record in records:
+        for flag in record.flags:
+            counts[flag] = counts.get(flag, 0) + 1
+    return counts
+
+
+def _engine_counters(telemetry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The last sample's counters beside memory: running, waiting, KV use, cache counters."""
+    if not telemetry:
+        return None
+    return {name: value for name, value in telemetry[-1].items() if name not in ("memory", "at_ms")}
+
+
+def _target_json(target: TargetInfo) -> dict[str, Any]:
+    return {
+        "kind": target.kind,
+        "model": target.model,
+        "max_model_tokens": target.max_model_tokens,
+        "configuration": target.configuration,
+    }
+
+
+def _total(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _sum_known(*values: int | None) -> int | None:
+    return None if any(value is None for value in values) else sum(value or 0 for value in values)
+
+
+def _rate(amount: float | None, window_s: float | None) -> float | None:
+    return None if amount is None or not window_s else amount / window_s
