@@ -1,5 +1,7 @@
 """Base of all models, the audit chain's tables, live events and idempotency keys."""
 
+from typing import Any, NoReturn
+
 from django.db import models
 
 
@@ -25,6 +27,18 @@ class AuditHead(models.Model):
         return f"{self.organisation_id}: {self.length}"
 
 
+class AppendOnly(models.QuerySet["AuditEntry"]):
+    """Rows that are written once: changing or deleting them through the ORM raises TypeError."""
+
+    def _refuse(self, *args: object, **kwargs: object) -> NoReturn:
+        raise TypeError("audit entries are written once and never changed or deleted")
+
+    update = _refuse
+    delete = _refuse
+    bulk_update = _refuse
+    update_or_create = _refuse
+
+
 class AuditEntry(models.Model):
     """One change, append-only; `hash` covers every other field and `previous_hash`.
 
@@ -45,6 +59,8 @@ class AuditEntry(models.Model):
     previous_hash = models.CharField(max_length=64)
     hash = models.CharField(max_length=64)
 
+    objects = AppendOnly.as_manager()
+
     class Meta:
         ordering = ["organisation_id", "sequence"]
         constraints = [
@@ -59,6 +75,14 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.organisation_id}/{self.sequence} {self.verb}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise TypeError("an audit entry is written once and never changed")
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("an audit entry is never deleted")
 
 
 class LiveEvent(models.Model):

@@ -54,6 +54,12 @@ CAPABILITIES: dict[str, frozenset[ProjectRole]] = {
     "observation.read_in": frozenset({R.LEAD, R.OBSERVER}),
 }
 
+#: what a role in the organisation gives on every one of its projects, member or not
+ORGANISATION_CAPABILITIES: dict[OrganisationRole, frozenset[str]] = {
+    OrganisationRole.AUDITOR: frozenset({"project.view"}),
+    OrganisationRole.ADMIN: frozenset({"project.members"}),
+}
+
 #: capability -> scope a CI token needs for it; what is not here, no token may do.
 TOKEN_SCOPES: dict[str, str] = {
     "project.view": "read",

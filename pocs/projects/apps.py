@@ -1,4 +1,4 @@
-"""Registration of the app `projects`."""
+"""Registration of the app `projects`: its gates, the guard of its live stream, names of its changes."""
 
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
@@ -7,3 +7,14 @@ from django.utils.translation import gettext_lazy as _
 class ProjectsConfig(AppConfig):
     name = "pocs.projects"
     verbose_name = _("Projects")
+
+    def ready(self) -> None:
+        # models can be imported only now
+        from pocs.common import audit, events  # noqa: PLC0415
+        from pocs.projects import guards, selectors, verbs  # noqa: PLC0415
+        from pocs.projects.gates import register_gate  # noqa: PLC0415
+
+        for gate in guards.GATES:
+            register_gate(gate)
+        events.register_stream("project", selectors.may_follow_project)
+        audit.name_verbs(verbs.NAMES)

@@ -3,6 +3,25 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pocs.common.errors import InvalidInput
+from pocs.projects.scenario_fields import Reader
+
+PHASES = ("queue", "prefill", "decode")
+LANGUAGES = ("en", "zh", "mixed")
+PERCENTILES = ("p50", "p90", "p95", "p99", "max")
+#: figures a limit may be put on: each belongs to one phase or names the boundary between two
+LIMIT_METRICS = (
+    "ttft_ms",
+    "ttfv_ms",
+    "tpot_ms",
+    "itl_ms",
+    "max_gap_ms",
+    "queue_wait_ms",
+    "prefill_ms",
+    "decode_ms",
+    "e2e_ms",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Interruption:
@@ -46,4 +65,78 @@ class ScenarioSpec:
 
     def as_json(self) -> dict[str, Any]:
         """The form stored in `ScenarioVersion.spec` and hashed."""
-        return asdict(self)
+        return asdict(self) | {
+            "prompts": list(self.prompts),
+            "tenants": list(self.tenants),
+            "applications": list(self.applications),
+            "interruptions": [asdict(item) for item in self.interruptions],
+            "limits": [asdict(item) for item in self.limits],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any, *, pointer: str = "") -> "ScenarioSpec":
+        """The spec in `data`, or InvalidInput naming every wrong field below `pointer`.
+
+        Lengths, concurrency and the number of requests have no default: a figure without them says
+        nothing. A limit without phase and percentile is refused, as is one on the total time alone.
+        """
+        read = Reader(data, pointer)
+        values: dict[str, Any] = {
+            "input_tokens": read.integer("input_tokens", 1, 1_000_000),
+            "output_tokens": read.integer("output_tokens", 1, 100_000),
+            "concurrency": read.integer("concurrency", 1, 4_096),
+            "requests": read.integer("requests", 1, 100_000),
+            "rate": read.number("rate", 0, 100_000, default=None, above=True),
+            "warmup_requests": read.integer("warmup_requests", 0, 1_000, default=1),
+            "distinct_prompts": read.integer("distinct_prompts", 1, 100_000, default=8),
+            "shared_prefix_tokens": read.integer("shared_prefix_tokens", 0, 1_000_000, default=0),
+            "language": read.choice("language", LANGUAGES, default="en"),
+            "prompts": read.texts("prompts", longest=200_000, most=2_000),
+            "temperature": read.number("temperature", 0, 2, default=0.0),
+            "seed": read.integer("seed", 0, 2**63 - 1, default=0),
+            "timeout_s": read.number("timeout_s", 0, 86_400, default=120.0, above=True),
+            "tenants": read.texts("tenants", longest=120, most=100),
+            "applications": read.texts("applications", longest=120, most=100),
+            "interruptions": tuple(read.objects("interruptions", _interruption)),
+            "limits": tuple(read.objects("limits", _limit)),
+        }
+        read.refuse_unknown()
+        _check_together(read, values)
+        if read.errors:
+            raise InvalidInput(read.summary(), read.errors)
+        return cls(**values)
+
+
+def _interruption(read: Reader) -> Interruption:
+    return Interruption(
+        phase=read.choice("phase", PHASES),
+        every=read.integer("every", 1, 1_000, default=4),
+        after_tokens=read.integer("after_tokens", 0, 100_000, default=4),
+    )
+
+
+def _limit(read: Reader) -> Limit:
+    metric = read.data.get("metric")
+    if metric not in LIMIT_METRICS:
+        read.limit_without_phase(metric, LIMIT_METRICS)
+    percentile = read.data.get("percentile")
+    if percentile not in PERCENTILES:
+        read.limit_without_percentile(percentile, PERCENTILES)
+    return Limit(
+        metric=read.taken("metric"),
+        percentile=read.taken("percentile"),
+        max=read.number("max", 0, 1e9, above=True),
+    )
+
+
+def _check_together(read: Reader, values: dict[str, Any]) -> None:
+    """What single fields cannot say: which values contradict each other."""
+    if read.errors:
+        return
+    if values["requests"] < values["concurrency"]:
+        read.concurrency_never_reached(values["requests"], values["concurrency"])
+    if values["shared_prefix_tokens"] > values["input_tokens"]:
+        read.prefix_longer_than_input(values["input_tokens"])
+    limits = values["limits"]
+    if limits and all(limit.metric == "e2e_ms" for limit in limits):
+        read.total_time_alone()

@@ -1,0 +1,293 @@
+"""Reading projects: always scoped by the actor's organisation and what the actor may see."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
+
+from pocs.common import audit
+from pocs.common.actors import Actor
+from pocs.common.errors import FieldError, InvalidInput, Missing, NotFound, NotPermitted
+from pocs.common.models import AuditEntry
+from pocs.people import policies
+from pocs.people.models import User
+from pocs.people.roles import OrganisationRole, ProjectRole
+from pocs.projects.choices import (
+    PROJECT_ORDER,
+    DeclarationKind,
+    ProjectState,
+    ReadinessKind,
+    ScenarioState,
+)
+from pocs.projects.gates import GateStatus, gate_status
+from pocs.projects.models import (
+    AffectedItem,
+    CIToken,
+    Declaration,
+    Project,
+    ReadinessItem,
+    Scenario,
+    ScenarioVersion,
+)
+from pocs.projects.states import next_state
+
+
+def projects_visible_to(actor: Actor) -> QuerySet[Project]:
+    """Projects the actor may view: a token its own, an auditor all of the organisation's."""
+    own = Project.objects.filter(organisation_id=actor.organisation_id).select_related("organisation")
+    if actor.kind == "system":
+        return own
+    if actor.kind == "token":
+        return own.filter(pk=actor.token_project_id) if "read" in actor.token_scopes else own.none()
+    user = User.objects.filter(
+        pk=actor.user_id, is_active=True, organisation_id=actor.organisation_id
+    ).first()
+    if user is None:
+        return own.none()
+    if user.organisation_role == OrganisationRole.AUDITOR:
+        return own
+    return own.filter(pk__in=user.project_roles.values("project_id"))
+
+
+def projects_administered_by(actor: Actor) -> QuerySet[Project]:
+    """Projects whose members an administrator of the organisation manages, seen or not."""
+    if not actor.is_person or not is_administrator(actor):
+        return Project.objects.none()
+    return Project.objects.filter(organisation_id=actor.organisation_id)
+
+
+def is_administrator(actor: Actor) -> bool:
+    return User.objects.filter(
+        pk=actor.user_id, is_active=True, organisation_role=OrganisationRole.ADMIN
+    ).exists()
+
+
+def project_get(actor: Actor, pk: int | str, capability: str = "project.view") -> Project:
+    """The project, if the actor has `capability` on it; NotFound for foreign ones, else NotPermitted."""
+    project = (
+        Project.objects.filter(pk=pk, organisation_id=actor.organisation_id)
+        .select_related("organisation", "created_by")
+        .first()
+    )
+    if project is None:
+        raise NotFound(_("There is no such project."))
+    policies.require(actor, capability, project)
+    return project
+
+
+def may(actor: Actor, project: Project, *capabilities: str) -> dict[str, bool]:
+    """Which of these the actor may do, under names a template can spell (`{"project_edit": True}`)."""
+    return {
+        capability.replace(".", "_"): policies.allowed(actor, capability, project)
+        for capability in capabilities
+    }
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a project stands: what keeps it from its next state, and every gate."""
+
+    next_state: ProjectState | None
+    gates: list[GateStatus]
+    missing: list[Missing] = field(default_factory=list)
+
+
+def progress_of(project: Project) -> Progress:
+    """All gates of the project, and of them what is missing before the next state."""
+    statuses = gate_status(project)
+    following = next_state(project)
+    missing = [
+        item
+        for status in statuses
+        if status.gate.before == following and not status.met
+        for item in status.missing
+    ]
+    return Progress(next_state=following, gates=statuses, missing=missing)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One state on the project's way: `done`, `current` or `ahead`."""
+
+    state: ProjectState
+    place: str
+
+
+def steps_of(project: Project) -> list[Step]:
+    """The way of the project; a cancelled one shows the way with nothing current."""
+    if project.state == ProjectState.CANCELLED:
+        return [Step(state, "ahead") for state in PROJECT_ORDER]
+    here = PROJECT_ORDER.index(ProjectState(project.state))
+    places = {-1: "done", 0: "current", 1: "ahead"}
+    return [Step(state, places[(i > here) - (i < here)]) for i, state in enumerate(PROJECT_ORDER)]
+
+
+@dataclass(frozen=True)
+class MemberRoles:
+    """One person of a project with all their roles on it."""
+
+    user: User
+    roles: list[ProjectRole]
+
+
+def members_of(project: Project) -> list[MemberRoles]:
+    """People of the project, by name, each once."""
+    people: dict[int, MemberRoles] = {}
+    for row in project.members.select_related("user", "user__team").order_by("user__username", "role"):
+        people.setdefault(row.user_id, MemberRoles(row.user, [])).roles.append(ProjectRole(row.role))
+    return list(people.values())
+
+
+def affected_of(project: Project) -> QuerySet[AffectedItem]:
+    return project.affected.all()
+
+
+def affected_get(project: Project, pk: int) -> AffectedItem:
+    item = project.affected.filter(pk=pk).first()
+    if item is None:
+        raise NotFound(_("There is no such entry in this project."))
+    return item
+
+
+def readiness_of(project: Project) -> list[ReadinessItem]:
+    """All five points in order; those not stated yet as unsaved rows with version 0."""
+    rows = {row.kind: row for row in project.readiness.select_related("team")}
+    return [
+        rows.get(kind) or ReadinessItem(project=project, kind=kind.value, version=0) for kind in ReadinessKind
+    ]
+
+
+def declarations_of(project: Project) -> list[Declaration]:
+    """All three declarations in order; those not made yet as unsaved rows with version 0."""
+    rows = {row.kind: row for row in project.declarations.all()}
+    return [
+        rows.get(kind) or Declaration(project=project, kind=kind.value, version=0) for kind in DeclarationKind
+    ]
+
+
+def scenarios_of(project: Project) -> QuerySet[Scenario]:
+    return project.scenarios.prefetch_related("versions")
+
+
+def scenario_get(actor: Actor, project: Project, slug: str) -> Scenario:
+    """The scenario with this short name; NotFound when the project has none."""
+    policies.require(actor, "project.view", project)
+    scenario = project.scenarios.select_related("project").filter(slug=slug).first()
+    if scenario is None:
+        raise NotFound(_("There is no scenario “%(slug)s” in this project.") % {"slug": slug})
+    return scenario
+
+
+def scenario_version_get(actor: Actor, project: Project, slug: str, number: int) -> ScenarioVersion:
+    """One version of a scenario for its page; NotFound when there is none."""
+    scenario = scenario_get(actor, project, slug)
+    version = scenario.versions.select_related("created_by", "approved_by").filter(number=number).first()
+    if version is None:
+        raise NotFound(_("There is no version %(number)s of “%(slug)s”.") % {"number": number, "slug": slug})
+    version.scenario = scenario
+    return version
+
+
+def scenario_versions(project: Project) -> QuerySet[ScenarioVersion]:
+    """Every version of every scenario of the project."""
+    return ScenarioVersion.objects.filter(scenario__project=project).select_related(
+        "scenario", "scenario__project"
+    )
+
+
+def approved_versions(project: Project) -> QuerySet[ScenarioVersion]:
+    """The versions that may be run, by scenario and number."""
+    return (
+        scenario_versions(project).filter(state=ScenarioState.APPROVED).order_by("scenario__slug", "number")
+    )
+
+
+def scenario_version_find(project: Project, reference: str) -> ScenarioVersion:
+    """The version written `slug@number`; InvalidInput (`/scenario`) names the approved ones otherwise."""
+    slug, _at, number = str(reference).partition("@")
+    found = None
+    if number.isascii() and number.isdigit() and len(number) < 10:
+        found = scenario_versions(project).filter(scenario__slug=slug, number=int(number)).first()
+    if found is None:
+        known = ", ".join(str(version) for version in approved_versions(project)[:20]) or "—"
+        text = _("There is no scenario “%(reference)s” in this project. Approved are: %(known)s.")
+        text = text % {"reference": str(reference)[:80], "known": known}
+        raise InvalidInput(text, [FieldError("/scenario", "unknown", text)])
+    return found
+
+
+def tokens_of(actor: Actor, project: Project) -> QuerySet[CIToken]:
+    """The project's CI tokens, revoked and expired ones included."""
+    policies.require(actor, "project.tokens", project)
+    return project.ci_tokens.select_related("sponsor")
+
+
+def token_get(actor: Actor, project: Project, pk: int) -> CIToken:
+    token = tokens_of(actor, project).filter(pk=pk).first()
+    if token is None:
+        raise NotFound(_("There is no such token in this project."))
+    return token
+
+
+def history(actor: Actor, project: Project) -> QuerySet[AuditEntry]:
+    """The project's audit entries, newest first."""
+    policies.require(actor, "project.view", project)
+    return AuditEntry.objects.filter(organisation_id=project.organisation_id, project_id=project.pk).order_by(
+        "-sequence"
+    )
+
+
+def may_audit(actor: Actor) -> bool:
+    """Auditors read the whole organisation's chain, technical leads their projects' part of it."""
+    if not actor.is_person:
+        return False
+    return is_auditor(actor) or Project.objects.filter(_led_by(actor)).exists()
+
+
+def is_auditor(actor: Actor) -> bool:
+    return User.objects.filter(
+        pk=actor.user_id, is_active=True, organisation_role=OrganisationRole.AUDITOR
+    ).exists()
+
+
+def organisation_history(actor: Actor) -> QuerySet[AuditEntry]:
+    """The entries of the organisation that the actor may read, newest first; NotPermitted for others."""
+    if not may_audit(actor):
+        raise NotPermitted(_("The organisation's audit is open to auditors and technical leads."))
+    entries = AuditEntry.objects.filter(organisation_id=actor.organisation_id).order_by("-sequence")
+    if is_auditor(actor):
+        return entries
+    led = Project.objects.filter(_led_by(actor)).values_list("pk", flat=True)
+    return entries.filter(project_id__in=list(led))
+
+
+def audit_problems(actor: Actor) -> list[audit.Problem]:
+    """What the verification of the organisation's whole chain finds; NotPermitted as above."""
+    if not may_audit(actor):
+        raise NotPermitted(_("The organisation's audit is open to auditors and technical leads."))
+    return audit.verify(actor.organisation_id)
+
+
+def _led_by(actor: Actor) -> Q:
+    return Q(
+        organisation_id=actor.organisation_id,
+        members__user_id=actor.user_id,
+        members__role=ProjectRole.LEAD,
+        members__user__is_active=True,
+    )
+
+
+def may_follow_project(user_id: int, key: str) -> bool:
+    """Whether this user may follow the live stream `project:<key>`."""
+    user = User.objects.filter(pk=user_id, is_active=True).exclude(organisation=None).first()
+    if user is None or not key.isdigit():
+        return False
+    return projects_visible_to(user.as_actor()).filter(pk=int(key)).exists()
+
+
+def entry_people(entries: Iterable[AuditEntry]) -> dict[int, Any]:
+    """The people behind these entries by their number, in one query."""
+    numbers = {entry.actor.get("user_id") for entry in entries} - {None}
+    return User.objects.in_bulk(numbers)
