@@ -1,0 +1,1 @@
+"""The demo organisation of the embedded profile: people, a planned project and its matrix."""
