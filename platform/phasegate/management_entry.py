@@ -16,3 +16,7 @@ def main() -> None:
     except ImproperlyConfigured as error:
         sys.exit(f"PhaseGate cannot start: {error}")
     execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

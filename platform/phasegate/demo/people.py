@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from django.contrib.auth.hashers import check_password
-
 from pocs.people.models import Organisation, Team, User
 from pocs.people.roles import ProjectRole
 
@@ -63,12 +61,12 @@ class DemoAccounts:
             self.data = {}
         self.data.setdefault("accounts", {})
 
-    def password_of(self, persona: Persona) -> str:
-        """The stored password, or a new one."""
-        row = self.data["accounts"].get(persona.key) or {}
-        password = row.get("password") or secrets.token_urlsafe(12)
+    def password_of(self, persona: Persona) -> tuple[str, bool]:
+        """The password, and whether it was made just now because none was stored."""
+        stored = (self.data["accounts"].get(persona.key) or {}).get("password")
+        password = stored or secrets.token_urlsafe(12)
         self.data["accounts"][persona.key] = {"username": persona.username, "password": password}
-        return password
+        return password, not stored
 
     def write(self) -> None:
         """Write the file, readable by its owner only."""
@@ -92,10 +90,12 @@ def team(organisation: Organisation, name: str) -> Team:
     return found
 
 
-def person(persona: Persona, organisation: Organisation, password: str) -> User:
-    """The account of this persona, with this password; other fields of an existing one stay as they are."""
+def person(persona: Persona, organisation: Organisation, accounts: DemoAccounts) -> User:
+    """The account of this persona; an existing one only gets a password when its old one is lost."""
+    password, is_new = accounts.password_of(persona)
     user = User.objects.filter(username=persona.username).first()
     if user is None:
+        is_new = True
         user = User(
             username=persona.username,
             first_name=persona.given_name,
@@ -105,7 +105,7 @@ def person(persona: Persona, organisation: Organisation, password: str) -> User:
             language=persona.language,
             time_zone="Asia/Shanghai",
         )
-    if not check_password(password, user.password):
+    if is_new:  # hashing is slow on purpose: later starts are not to pay for it
         user.set_password(password)
         user.save()
     return user

@@ -31,12 +31,9 @@ class Command(BaseCommand):
 
     def _seed(self, accounts: people.DemoAccounts) -> None:
         company = people.organisation("云桥科技 Cloudbridge", "cloudbridge")
-        cast = {
-            persona.key: people.person(persona, company, accounts.password_of(persona))
-            for persona in people.PERSONAS
-        }
+        cast = {persona.key: people.person(persona, company, accounts) for persona in people.PERSONAS}
         other = people.organisation("蓝湾咨询 Bluebay", "bluebay")
-        outsider = people.person(people.OUTSIDER, other, accounts.password_of(people.OUTSIDER))
+        outsider = people.person(people.OUTSIDER, other, accounts)
         project.outsiders_project(outsider)
         lead = cast["lead"].as_actor()
         demo = project.project_plan(cast["lead"], cast)

@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import sys
 import time
 from typing import Any
 
@@ -46,7 +47,8 @@ class Command(BaseCommand):
                 supervisor.watch()
             self._say("\nStopping …")
         except CannotStart as error:
-            raise CommandError(str(error), returncode=error.status) from error
+            self.stderr.write(str(error))
+            sys.exit(error.status)
         finally:
             if supervisor is not None:
                 supervisor.end()
