@@ -16,6 +16,16 @@ THIN_BELOW = 100  # samples; below, p99 rests on fewer than one request
 DISPATCH_DELAY_P99_LIMIT_MS = 50.0
 LOOP_LAG_P99_LIMIT_MS = 50.0
 
+#: telemetry keys of sizes that stand still, and of those whose peak matters
+FIXED_MEMORY = ("weights_bytes", "kv_pool_bytes", "gpu_memory_bytes", "system_memory_bytes")
+MOVING_MEMORY = {
+    "kv_used_bytes": "kv_used_peak_bytes",
+    "kv_usage": "kv_usage_peak",
+    "buffers_bytes": "buffers_peak_bytes",
+    "rss_bytes": "rss_peak_bytes",
+    "gpu_memory_used_bytes": "gpu_memory_used_peak_bytes",
+}
+
 _NS_PER_S = 1_000_000_000
 _NS_PER_MS = 1_000_000
 
@@ -156,18 +166,21 @@ def goodput(records: Sequence[RequestRecord], limits: Sequence[Mapping[str, Any]
 
 
 def memory_watermark(telemetry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Peak and last value of every figure under `memory` in the samples; null without samples."""
-    peak: dict[str, Any] = {}
-    last: dict[str, Any] = {}
-    for sample in telemetry:
-        memory = sample.get("memory")
-        if not isinstance(memory, Mapping):
-            continue
-        last = dict(memory)
-        for name, value in memory.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                peak[name] = max(value, peak.get(name, value))
-    return {"peak": peak, "last": last} if last else None
+    """The memory split (M17) and its watermark (M6) from the samples' flat keys; null without any.
+
+    Sizes that stand still keep their name and last value; what moves becomes `…_peak_bytes`, and the
+    pool's use `kv_usage_peak` (0–1).
+    """
+    out: dict[str, Any] = {}
+    for name in FIXED_MEMORY:
+        values = [sample[name] for sample in telemetry if sample.get(name) is not None]
+        if values:
+            out[name] = values[-1]
+    for name, peak_name in MOVING_MEMORY.items():
+        values = [sample[name] for sample in telemetry if sample.get(name) is not None]
+        if values:
+            out[peak_name] = max(values)
+    return {**out, "samples": len(telemetry)} if out else None
 
 
 def validity(
@@ -335,10 +348,23 @@ def _flag_counts(records: Sequence[RequestRecord]) -> dict[str, int]:
 
 
 def _engine_counters(telemetry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The last sample's counters beside memory: running, waiting, KV use, cache counters."""
+    """What the target told beside memory: the last value of each figure, peaks of running and waiting.
+
+    Growing counters (`…_total`) become their growth between the first and the last sample.
+    """
     if not telemetry:
         return None
-    return {name: value for name, value in telemetry[-1].items() if name not in ("memory", "at_ms")}
+    out: dict[str, Any] = {}
+    for name in ("running", "waiting", "gpu_utilisation", "cpu_share", "load_1m"):
+        values = [sample[name] for sample in telemetry if sample.get(name) is not None]
+        if values:
+            out[f"{name}_peak"] = max(values)
+            out[f"{name}_mean"] = math.fsum(values) / len(values)
+    for name in sorted({name for sample in telemetry for name in sample if name.endswith("_total")}):
+        values = [sample[name] for sample in telemetry if sample.get(name) is not None]
+        if values[-1] >= values[0]:  # else the server was started again, and nothing can be said
+            out[name.removesuffix("_total")] = values[-1] - values[0]
+    return out or None
 
 
 def _target_json(target: TargetInfo) -> dict[str, Any]:

@@ -1,0 +1,209 @@
+"""HTTP/1.1 over asyncio sockets: every read is stamped at the socket, before anything is parsed."""
+
+import asyncio
+import ssl
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import h11
+
+from inference.errors import InputError
+
+CONNECT_TIMEOUT_S = 10.0
+MAX_HEADER_BYTES = 64 * 1024
+
+Stamped = tuple[int, h11.Event]
+
+
+class ConnectionFailed(OSError):
+    """The endpoint could not be reached, or closed before a complete answer."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where requests go: scheme, host, port and the path that all of them start with."""
+
+    scheme: str
+    host: str
+    port: int
+    base_path: str
+
+    @classmethod
+    def parse(cls, url: str) -> "Endpoint":
+        """Raises InputError for anything but `http(s)://host[:port][/path]`."""
+        try:
+            parts = urlsplit(url.strip())
+            port = parts.port
+        except ValueError as fault:
+            raise InputError(f"target {url!r} is no URL: {fault}") from fault
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise InputError(f"target {url!r} must look like http://host:port/v1")
+        if parts.query or parts.fragment or parts.username:
+            raise InputError(f"target {url!r} may hold no query, fragment or user")
+        default = 443 if parts.scheme == "https" else 80
+        return cls(parts.scheme, parts.hostname, port or default, parts.path.rstrip("/"))
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == {"http": 80, "https": 443}[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.authority}{self.base_path}"
+
+
+class _Socket(asyncio.Protocol):
+    """The reads of one socket, each with the time at which it was read."""
+
+    def __init__(self) -> None:
+        self.reads: deque[tuple[int, bytes]] = deque()
+        self.closed = False  # the peer has closed, or the connection is lost
+        self._wake: asyncio.Future[None] | None = None
+
+    def data_received(self, data: bytes) -> None:
+        self.reads.append((time.monotonic_ns(), data))
+        self._notify()
+
+    def eof_received(self) -> None:
+        self._end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if not self.closed:
+            self.closed = True
+            self.reads.append((time.monotonic_ns(), b""))
+        self._notify()
+
+    def _notify(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    async def read(self) -> tuple[int, bytes]:
+        """The next read; its bytes are empty at the end of the connection."""
+        while not self.reads:
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        return self.reads.popleft()
+
+
+class Connection:
+    """One HTTP/1.1 connection; exchanges follow one another on it."""
+
+    def __init__(self, endpoint: Endpoint, transport: asyncio.WriteTransport, wire: _Socket) -> None:
+        self._endpoint = endpoint
+        self._transport = transport
+        self._wire = wire
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADER_BYTES)
+        self.exchanges = 0
+
+    @classmethod
+    async def connect(cls, endpoint: Endpoint, context: ssl.SSLContext | None) -> "Connection":
+        """Raises ConnectionFailed with the reason."""
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                transport, wire = await loop.create_connection(
+                    _Socket, endpoint.host, endpoint.port, ssl=context
+                )
+        except TimeoutError as fault:
+            raise ConnectionFailed(f"no connection within {CONNECT_TIMEOUT_S:g} s") from fault
+        except OSError as fault:
+            raise ConnectionFailed(fault.strerror or str(fault)) from fault
+        return cls(endpoint, transport, wire)
+
+    @property
+    def usable(self) -> bool:
+        """Whether another exchange can start here."""
+        return not self._wire.closed and not self._transport.is_closing() and not self._wire.reads
+
+    def send(self, method: str, path: str, headers: Sequence[tuple[str, str]], body: bytes) -> int:
+        """Write one request; the stamp is taken right before the bytes go to the socket."""
+        self.exchanges += 1
+        head = [
+            ("Host", self._endpoint.authority),
+            ("Accept-Encoding", "identity"),
+            ("Content-Length", str(len(body))),
+            *headers,
+        ]
+        target = self._endpoint.base_path + path or "/"
+        request = h11.Request(method=method, target=target, headers=head)
+        parts = [self._http.send(request), self._http.send(h11.Data(data=body)) if body else b""]
+        parts.append(self._http.send(h11.EndOfMessage()))
+        sent_ns = time.monotonic_ns()
+        self._transport.write(b"".join(part for part in parts if part))
+        return sent_ns
+
+    async def events(self) -> AsyncIterator[Stamped]:
+        """Response, Data and EndOfMessage of one answer, each with the stamp of the read that holds it.
+
+        Raises ConnectionFailed when the connection ends before the answer does.
+        """
+        stamp_ns = time.monotonic_ns()
+        while True:
+            try:
+                event = self._http.next_event()
+                if event is h11.NEED_DATA:
+                    stamp_ns, data = await self._wire.read()
+                    self._http.receive_data(data)
+                    continue
+            except h11.RemoteProtocolError as fault:
+                raise ConnectionFailed(self._failure(fault)) from fault
+            if isinstance(event, h11.ConnectionClosed) or event is h11.PAUSED:
+                raise ConnectionFailed("the connection was closed without an answer")
+            if isinstance(event, h11.InformationalResponse):
+                continue
+            yield stamp_ns, event  # type: ignore[misc]  # NEED_DATA and PAUSED are handled above
+            if isinstance(event, h11.EndOfMessage):
+                return
+
+    def _failure(self, fault: h11.RemoteProtocolError) -> str:
+        if self._wire.closed:
+            return "the connection was closed before the answer was complete"
+        return f"the answer is no HTTP ({fault})"
+
+    def finish(self) -> bool:
+        """Make ready for the next exchange; False when the connection cannot be used again."""
+        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+            return False
+        self._http.start_next_cycle()
+        return self.usable
+
+    def close(self) -> None:
+        """Leave at once: what has not arrived is not waited for."""
+        self._transport.abort()
+
+
+class ConnectionPool:
+    """Open connections to one endpoint; an idle one is used before a new one is made."""
+
+    def __init__(self, endpoint: Endpoint, context: ssl.SSLContext | None = None) -> None:
+        self.endpoint = endpoint
+        if context is None and endpoint.scheme == "https":
+            context = ssl.create_default_context()
+        self._context = context
+        self._idle: list[Connection] = []
+
+    async def acquire(self, *, fresh: bool = False) -> Connection:
+        """Raises ConnectionFailed."""
+        while self._idle and not fresh:
+            connection = self._idle.pop()
+            if connection.usable:
+                return connection
+            connection.close()
+        return await Connection.connect(self.endpoint, self._context)
+
+    def release(self, connection: Connection) -> None:
+        if connection.finish():
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()

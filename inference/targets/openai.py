@@ -1,0 +1,299 @@
+"""An OpenAI-compatible endpoint as a target: chat or completions, streamed, over plain sockets."""
+
+import asyncio
+import json
+import ssl
+import time
+from contextlib import aclosing
+from typing import Any, Literal
+from urllib.parse import quote
+
+import h11
+
+from inference.errors import InputError, TargetUnavailable
+from inference.phases import BUSY_STATUS
+from inference.records import Trace
+from inference.requests import GenerationRequest
+from inference.targets.base import TargetInfo
+from inference.targets.http import Connection, ConnectionFailed, ConnectionPool, Endpoint
+from inference.targets.openai_answer import AnswerReader, HttpAnswer, Tokenize, error_of_body
+from inference.telemetry import parse, server_metrics
+
+PROBE_TIMEOUT_S = 5.0
+AFTER_DONE_TIMEOUT_S = 1.0  # for the end of the body after `[DONE]`
+LEAVE_QUEUE_AFTER_S = 0.01  # a request left in the queue has reached the server, and no more
+FIRST_BACKOFF_S, LAST_BACKOFF_S = 1.0, 30.0
+
+PATHS = {"chat": "/chat/completions", "completions": "/completions"}
+
+
+class OpenAITarget:
+    """One model behind an OpenAI-compatible base URL such as `http://host:port/v1`.
+
+    `endpoint="chat"` sends a `prompt` as one user message; `prompt_token_ids` need `completions`, and
+    `messages` need `chat`. `throttle_retries` repeats a request refused with 429 or 503 that many times
+    after the server's `Retry-After` (else a doubling pause); the wait is kept apart as `throttled`.
+    `tokenize` counts tokens where the server sends no usage. `server_metrics_url` (or `auto`:
+    `/metrics` beside the API) is read by `telemetry`.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        model: str,
+        *,
+        api_key: str | None = None,
+        endpoint: Literal["chat", "completions"] = "chat",
+        tokenize: Tokenize | None = None,
+        throttle_retries: int = 0,
+        server_metrics_url: str | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        if endpoint not in PATHS:
+            raise InputError(f"endpoint must be chat or completions, not {endpoint!r}")
+        if not model:
+            raise InputError("an http target needs the name of its model")
+        self.model = model
+        self.endpoint = endpoint
+        self._address = Endpoint.parse(base_url)
+        self._pool = ConnectionPool(self._address, ssl_context)
+        self._api_key = api_key
+        self._tokenize = tokenize
+        self._throttle_retries = throttle_retries
+        self._metrics = _metrics_pool(server_metrics_url, self._address, ssl_context)
+        self._running_usage = False  # whether the server can count tokens on every chunk
+
+    async def open(self) -> TargetInfo:
+        """Reach the endpoint and read its model list where it has one; raises TargetUnavailable."""
+        configuration: dict[str, Any] = {"url": self._address.url, "endpoint": self.endpoint}
+        try:
+            status, headers, body = await self._get(self._pool, "/models")
+        except ConnectionFailed as fault:
+            raise TargetUnavailable(f"cannot reach {self._address.url}: {fault}") from fault
+        except TimeoutError:
+            status, headers, body = None, {}, b""  # slow to list, perhaps because it is busy
+        if status in (401, 403):
+            raise TargetUnavailable(
+                f"{self._address.url} refused the key: {error_of_body(body, status or 0)}"
+            )
+        if "server" in headers:
+            configuration["server"] = headers["server"]
+        entry = _model_entry(body, self.model, configuration) if status == 200 else {}
+        self._running_usage = entry.get("owned_by") == "vllm"
+        return TargetInfo(
+            kind="http",
+            model=self.model,
+            configuration=configuration,
+            max_model_tokens=_max_model_tokens(entry),
+        )
+
+    async def run(self, request: GenerationRequest, trace: Trace) -> None:
+        try:
+            body = self._body(request)
+        except InputError as fault:
+            trace.error, trace.ended = str(fault), "refused"
+            return
+        reader = AnswerReader(trace, tokenize=self._tokenize)
+        try:
+            await self._attempts(request, trace, reader, body)
+        except ConnectionFailed as fault:
+            finished = reader.done_seen and trace.ended == "none"
+            trace.ended = "orderly" if finished else "cut"
+            if trace.headers_ns is None:
+                trace.error = f"{self._address.authority}: {fault}"
+        except asyncio.CancelledError:
+            trace.ended = "client"
+            raise
+        finally:
+            trace.closed_ns = time.monotonic_ns()
+            reader.finish()
+
+    async def telemetry(self) -> dict[str, Any]:
+        """The server's own figures where its `/metrics` are read; empty otherwise."""
+        if self._metrics is None:
+            return {}
+        try:
+            status, _, body = await self._get(self._metrics, "")
+        except (ConnectionFailed, TimeoutError):
+            return {}
+        return server_metrics(parse(body.decode("utf-8", errors="replace"))) if status == 200 else {}
+
+    def tokenize(self, text: str) -> list[int] | None:
+        ids = self._tokenize(text) if self._tokenize else None
+        return None if ids is None else list(ids)
+
+    async def close(self) -> None:
+        self._pool.close()
+        if self._metrics is not None:
+            self._metrics.close()
+
+    # -- one request ------------------------------------------------------------------------------------
+
+    async def _attempts(
+        self, request: GenerationRequest, trace: Trace, reader: AnswerReader, body: bytes
+    ) -> None:
+        for attempt in range(self._throttle_retries + 1):
+            await self._attempt(request, trace, reader, body)
+            if trace.status not in BUSY_STATUS or attempt == self._throttle_retries:
+                return
+            pause_from_ns = time.monotonic_ns()
+            pause_s = trace.server.get("retry_after_s")
+            if pause_s is None:
+                pause_s = min(LAST_BACKOFF_S, FIRST_BACKOFF_S * 2**attempt)
+            await asyncio.sleep(pause_s)
+            trace.throttled_ns += time.monotonic_ns() - pause_from_ns
+            trace.error, trace.ended, trace.status, trace.headers_ns = None, "none", None, None
+
+    async def _attempt(
+        self, request: GenerationRequest, trace: Trace, reader: AnswerReader, body: bytes
+    ) -> None:
+        """One exchange; repeated once on a new connection when an idle one turns out to be closed."""
+        connection = await self._pool.acquire()
+        for fresh in (False, True):
+            if fresh:
+                connection = await self._pool.acquire(fresh=True)
+            sent_ns = connection.send("POST", PATHS[self.endpoint], self._headers(request), body)
+            if trace.sent_ns is None or fresh:
+                trace.sent_ns = sent_ns
+            try:
+                complete = await self._exchange(connection, request, trace, reader)
+            except ConnectionFailed:
+                connection.close()
+                if fresh or connection.exchanges == 1 or trace.headers_ns is not None:
+                    raise
+                continue
+            except BaseException:
+                connection.close()
+                raise
+            if complete:
+                self._pool.release(connection)
+            else:
+                connection.close()
+            return
+
+    async def _exchange(
+        self, connection: Connection, request: GenerationRequest, trace: Trace, reader: AnswerReader
+    ) -> bool:
+        """Read one answer to its end; True when the connection can be used again."""
+        if request.cancel is not None and request.cancel.phase == "queue":
+            await asyncio.sleep(LEAVE_QUEUE_AFTER_S)
+            trace.ended = "client"
+            return False
+        answer = HttpAnswer(trace, reader)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(None) as limit, aclosing(connection.events()) as events:
+                async for ns, event in events:
+                    answer.take(ns, event)
+                    if _leaves(request, trace):
+                        trace.ended = "client"
+                        return False
+                    if reader.done_seen and limit.when() is None:
+                        limit.reschedule(loop.time() + AFTER_DONE_TIMEOUT_S)
+        except TimeoutError:  # all was said; only the body was never closed
+            trace.ended = "orderly"
+            return False
+        return True
+
+    def _body(self, request: GenerationRequest) -> bytes:
+        """The JSON to send; what equals the servers' default is left out, as not every server knows it."""
+        fields: dict[str, Any] = {"model": self.model, **self._content(request)}
+        fields |= {"max_tokens": request.max_tokens, "temperature": request.temperature, "stream": True}
+        fields["stream_options"] = {"include_usage": True}
+        if self._running_usage:
+            fields["stream_options"]["continuous_usage_stats"] = True
+        optional = {
+            "top_p": (request.top_p, 1.0),
+            "top_k": (request.top_k, 0),
+            "seed": (request.seed, None),
+            "stop": (list(request.stop), []),
+            "min_tokens": (request.min_tokens, 0),
+            "ignore_eos": (request.ignore_eos, False),
+            "presence_penalty": (request.presence_penalty, 0.0),
+            "frequency_penalty": (request.frequency_penalty, 0.0),
+            "repetition_penalty": (request.repetition_penalty, 1.0),
+        }
+        fields |= {name: value for name, (value, default) in optional.items() if value != default}
+        return json.dumps(fields, ensure_ascii=False).encode()
+
+    def _content(self, request: GenerationRequest) -> dict[str, Any]:
+        if self.endpoint == "chat":
+            if request.prompt_token_ids is not None:
+                raise InputError("prompt_token_ids need the completions endpoint")
+            return {"messages": request.messages or [{"role": "user", "content": request.prompt}]}
+        if request.messages is not None:
+            raise InputError("messages need the chat endpoint")
+        return {"prompt": request.prompt if request.prompt is not None else request.prompt_token_ids}
+
+    def _headers(self, request: GenerationRequest | None) -> list[tuple[str, str]]:
+        headers = [("User-Agent", "phasegate")]
+        if self._api_key:
+            headers.append(("Authorization", f"Bearer {self._api_key}"))
+        if request is not None:
+            headers.append(("Content-Type", "application/json"))
+            headers.append(("Accept", "text/event-stream"))
+            headers.append(("X-Request-Id", quote(request.id, safe="-._~")))
+        return headers
+
+    async def _get(self, pool: ConnectionPool, path: str) -> tuple[int, dict[str, str], bytes]:
+        """A small GET: status, headers, body. Raises ConnectionFailed or TimeoutError."""
+        connection = await pool.acquire()
+        status, headers, body = 0, {}, []
+        try:
+            async with asyncio.timeout(PROBE_TIMEOUT_S), aclosing(connection.events()) as events:
+                connection.send("GET", path, self._headers(None), b"")
+                async for _, event in events:
+                    if isinstance(event, h11.Response):
+                        status = event.status_code
+                        headers = {name.decode(): value.decode("latin-1") for name, value in event.headers}
+                    elif isinstance(event, h11.Data):
+                        body.append(bytes(event.data))
+        except BaseException:
+            connection.close()
+            raise
+        pool.release(connection)
+        return status, headers, b"".join(body)
+
+
+def _leaves(request: GenerationRequest, trace: Trace) -> bool:
+    """Whether the request's cancel rule says to leave now; refused and ended ones are not left."""
+    rule = request.cancel
+    if rule is None or trace.status != 200 or trace.ended != "none":
+        return False
+    if rule.phase == "prefill":
+        return trace.headers_ns is not None
+    seen = sum(1 if tokens is None else tokens for _, tokens in trace.reads)
+    return seen >= max(1, rule.after_tokens)
+
+
+def _metrics_pool(
+    url: str | None, address: Endpoint, context: ssl.SSLContext | None
+) -> ConnectionPool | None:
+    if not url:
+        return None
+    if url == "auto":
+        return ConnectionPool(Endpoint(address.scheme, address.host, address.port, "/metrics"), context)
+    return ConnectionPool(Endpoint.parse(url), context)
+
+
+def _model_entry(body: bytes, model: str, configuration: dict[str, Any]) -> dict[str, Any]:
+    """What the model list says of the model; the names it has are noted where ours is not among them."""
+    try:
+        rows = json.loads(body).get("data")
+        entries = [row for row in rows if isinstance(row, dict)]
+    except (ValueError, AttributeError, TypeError):
+        return {}
+    for entry in entries:
+        if entry.get("id") == model:
+            configuration["model_entry"] = {
+                name: value for name, value in entry.items() if isinstance(value, str | int | float)
+            }
+            return entry
+    configuration["listed_models"] = [entry.get("id") for entry in entries][:20]
+    return {}
+
+
+def _max_model_tokens(entry: dict[str, Any]) -> int | None:
+    meta = entry.get("meta")
+    found = entry.get("max_model_len") or (meta.get("n_ctx") if isinstance(meta, dict) else None)
+    return found if isinstance(found, int) else None

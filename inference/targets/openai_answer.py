@@ -1,0 +1,319 @@
+"""Reads an OpenAI-style answer, streamed or whole, into a trace: first token, channels, usage, errors."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import h11
+
+from inference.records import Trace
+from inference.targets.sse import EventStream, ServerEvent
+
+DONE = "[DONE]"
+#: a finish reason that says the server gave up
+FAILED_REASONS = frozenset({"error", "abort"})
+MAX_KEPT_EVENTS, MAX_KEPT_CHARS = 8, 2000
+
+Tokenize = Callable[[str], Sequence[int] | None]
+
+
+class AnswerReader:
+    """Fed with the body of one answer as it arrives; fills the trace it was given.
+
+    A read counts as carrying tokens when it shows output on any channel (answer, reasoning, tool call) or
+    the server's own running count rises. A role-only chunk is stamped and is no token.
+    """
+
+    def __init__(self, trace: Trace, *, tokenize: Tokenize | None = None) -> None:
+        self.trace = trace
+        self.done_seen = False
+        self.events = 0
+        self.choice_texts: dict[int, str] = {}
+        self._stream = EventStream()
+        self._tokenize = tokenize
+        self._finish_reasons: dict[int, str] = {}
+        self._running: dict[int, int] = {}  # choice → the server's running count
+        self._choice_usage: dict[int, Mapping[str, Any]] = {}
+        self._final_usage: list[Mapping[str, Any]] = []
+
+    @property
+    def comments(self) -> int:
+        return self._stream.comments
+
+    # -- input ----------------------------------------------------------------------------------------
+
+    def feed(self, ns: int, data: bytes) -> None:
+        """Bytes of an event stream, read from the socket at `ns`."""
+        for event in self._stream.feed(data):
+            self.events += 1
+            self._event(ns, event)
+
+    def whole(self, ns: int, body: bytes) -> None:
+        """A complete JSON answer: nothing of it was streamed, so no first token was observed."""
+        self.trace.streamed = False
+        try:
+            answer = json.loads(body)
+        except ValueError:
+            self.trace.error = f"the answer is neither an event stream nor JSON: {_shortened(body)}"
+            return
+        if not isinstance(answer, dict):
+            self.trace.error = f"the answer is no JSON object: {_shortened(body)}"
+            return
+        self._object(ns, answer, whole=True)
+
+    def finish(self) -> None:
+        """Settle text, finish reason and token counts; call once, when nothing more will come."""
+        trace = self.trace
+        trace.text = "\n".join(self.choice_texts[index] for index in sorted(self.choice_texts))
+        if self._finish_reasons:
+            trace.finish_reason = self._finish_reasons[min(self._finish_reasons)]
+            failed = FAILED_REASONS.intersection(self._finish_reasons.values())
+            if failed and trace.error is None:
+                trace.error = f"the server ended the answer with finish reason {min(failed)!r}"
+        self._count_tokens()
+
+    # -- events ---------------------------------------------------------------------------------------
+
+    def _event(self, ns: int, event: ServerEvent) -> None:
+        if event.data.strip() == DONE:
+            self.done_seen = True
+            return
+        try:
+            content = json.loads(event.data)
+        except ValueError:
+            if event.type == "error":
+                self._fail(event.data)
+            self._keep(event.data)
+            return
+        if not isinstance(content, dict):
+            self._keep(event.data)
+            return
+        if event.type == "error":
+            self._fail(error_message(content) or event.data)
+        self._object(ns, content, whole=False)
+
+    def _object(self, ns: int, content: Mapping[str, Any], *, whole: bool) -> None:
+        message = error_message(content)
+        if message is not None:
+            self._fail(message)
+        for name in ("metrics", "timings", "system_fingerprint", "model"):
+            if content.get(name):
+                self.trace.server[name] = content[name]
+        choices = [choice for choice in content.get("choices") or () if isinstance(choice, dict)]
+        usage = content.get("usage")
+        had_finished = bool(self._finish_reasons)
+        shown = [self._choice(ns, choice, whole=whole) for choice in choices]
+        risen = self._usage(usage, choices, had_finished) if isinstance(usage, dict) else None
+        if any(visible for visible, _ in shown) or (risen or 0) > 0:
+            ids = [count for _, count in shown if count is not None]
+            known = sum(ids) if ids and len(ids) == len(shown) else None
+            self.trace.reads.append((ns, risen if risen is not None else known))
+        elif not choices and not isinstance(usage, dict) and message is None:
+            self._keep(json.dumps(content, ensure_ascii=False))
+
+    def _choice(self, ns: int, choice: Mapping[str, Any], *, whole: bool) -> tuple[bool, int | None]:
+        """Take one choice's output; (whether anything is visible, how many token ids it names)."""
+        index = choice.get("index") or 0
+        part = choice.get("message") if whole else choice.get("delta")
+        delta: Mapping[str, Any] = part if isinstance(part, dict) else {}
+        answer = _text(delta.get("content")) + _text(delta.get("refusal")) + _text(choice.get("text"))
+        reasoning = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
+        calls = _tool_call_text(delta)
+        trace = self.trace
+        if answer:
+            self.choice_texts[index] = self.choice_texts.get(index, "") + answer
+            if trace.first_answer_ns is None:
+                trace.first_answer_ns = ns
+        trace.reasoning_text += reasoning
+        trace.tool_call_text += calls
+        visible = bool(answer or reasoning or calls)
+        if visible and trace.first_visible_ns is None:
+            trace.first_visible_ns = ns
+        if not visible and delta.get("role") and trace.role_ns is None:
+            trace.role_ns = ns
+        if choice.get("finish_reason"):
+            reason = choice["finish_reason"]
+            self._finish_reasons[index] = str(reason.get("type") if isinstance(reason, dict) else reason)
+        ids = choice.get("token_ids")
+        return visible, len(ids) if isinstance(ids, list) and ids else None
+
+    def _usage(
+        self, usage: Mapping[str, Any], choices: Sequence[Mapping[str, Any]], had_finished: bool
+    ) -> int | None:
+        """Take one usage object; by how much the server's running count rose, None if it is no running count.
+
+        A usage beside no choice after the finish is the total, not a step of a running count; so is the
+        first usage ever when it comes with the finish reason.
+        """
+        count = _count(usage.get("completion_tokens"))
+        index = (choices[0].get("index") or 0) if choices else 0
+        finishing = bool(self._finish_reasons)
+        if choices:
+            self._choice_usage[index] = usage
+        else:
+            self._final_usage.append(usage)
+        if count is None or (had_finished and not choices):
+            return None
+        before = self._running.get(index)
+        if before is None and finishing and self.trace.reads:
+            return None
+        self._running[index] = count
+        return max(0, count - (before or 0))
+
+    def _fail(self, message: str) -> None:
+        if self.trace.error is None:
+            self.trace.error = message
+
+    def _keep(self, text: str) -> None:
+        """Keep what was not understood, so that nothing a server told is lost."""
+        kept = self.trace.server.setdefault("other_events", [])
+        if len(kept) < MAX_KEPT_EVENTS:
+            kept.append(text[:MAX_KEPT_CHARS])
+
+    # -- counts ---------------------------------------------------------------------------------------
+
+    def _count_tokens(self) -> None:
+        """Output tokens by the server's usage, else by tokenizer, else by reads; all counts are kept."""
+        trace = self.trace
+        usage = self._total_usage()
+        if usage:
+            trace.server["usage"] = usage
+            trace.input_tokens = _count(usage.get("prompt_tokens"))
+            trace.cached_tokens = _cached_tokens(usage)
+        timings = trace.server.get("timings")
+        if trace.cached_tokens is None and isinstance(timings, dict):
+            trace.cached_tokens = _count(timings.get("cache_n"))
+        by_usage = _count(usage.get("completion_tokens")) if usage else None
+        if by_usage == 0 and trace.reads:
+            by_usage = None  # the server sent output and says it sent none: its count is no count
+        output = trace.reasoning_text + trace.text + trace.tool_call_text
+        ids = self._tokenize(output) if self._tokenize and output else None
+        by_tokenizer = None if ids is None else len(ids)
+        by_reads = len(trace.reads) if trace.streamed and trace.reads else None
+        trace.server["token_counts"] = {"usage": by_usage, "tokenizer": by_tokenizer, "reads": by_reads}
+        for source, count in (("usage", by_usage), ("tokenizer", by_tokenizer), ("reads", by_reads)):
+            if count is not None:
+                trace.output_tokens = count
+                trace.output_tokens_source = source  # type: ignore[assignment]  # the names of TokenSource
+                break
+        as_many = trace.output_tokens_source == "usage" and trace.output_tokens == by_reads
+        if as_many and all(tokens is None for _, tokens in trace.reads):
+            trace.reads = [(ns, 1) for ns, _ in trace.reads]  # one token each
+
+    def _total_usage(self) -> dict[str, Any]:
+        """Of one choice the last usage sent; one final usage per choice is added up."""
+        choices = max(1, len(self._finish_reasons), len(self.choice_texts))
+        if self._final_usage:
+            if choices > 1 and len(self._final_usage) == choices:
+                return _added(self._final_usage)
+            return dict(self._final_usage[-1])
+        return _added(list(self._choice_usage.values())) if self._choice_usage else {}
+
+
+class HttpAnswer:
+    """Sorts one answer's HTTP events: an event stream to the reader, anything else kept whole."""
+
+    def __init__(self, trace: Trace, reader: AnswerReader) -> None:
+        self._trace, self._reader = trace, reader
+        self._content_type = ""
+        self._streamed: bool | None = None  # unknown until the first bytes
+        self._body: list[bytes] = []
+        self._last_ns = 0
+
+    def take(self, ns: int, event: h11.Event) -> None:
+        if isinstance(event, h11.Response):
+            self._head(ns, event)
+        elif isinstance(event, h11.Data):
+            self._data(ns, bytes(event.data))
+        elif isinstance(event, h11.EndOfMessage):
+            self._end()
+
+    def _head(self, ns: int, response: h11.Response) -> None:
+        headers = {name.decode(): value.decode("latin-1") for name, value in response.headers}
+        self._trace.headers_ns, self._trace.status = ns, response.status_code
+        self._content_type = headers.get("content-type", "").lower()
+        if "retry-after" in headers:
+            self._trace.server["retry_after"] = headers["retry-after"]
+            seconds = headers["retry-after"].strip()
+            if seconds.replace(".", "", 1).isdigit():
+                self._trace.server["retry_after_s"] = float(seconds)
+
+    def _data(self, ns: int, data: bytes) -> None:
+        self._last_ns = ns
+        if self._streamed is None:
+            by_type = "event-stream" in self._content_type
+            by_look = "json" not in self._content_type and not data.lstrip().startswith(b"{")
+            self._streamed = self._trace.status == 200 and (by_type or by_look)
+        if self._streamed:
+            self._reader.feed(ns, data)
+        else:
+            self._body.append(data)
+
+    def _end(self) -> None:
+        trace, body = self._trace, b"".join(self._body)
+        if trace.status != 200:
+            trace.ended = "refused"
+            trace.error = error_of_body(body, trace.status or 0)
+            return
+        trace.ended = "orderly"
+        if self._streamed is False:
+            self._reader.whole(self._last_ns, body)
+
+
+def error_message(content: Mapping[str, Any]) -> str | None:
+    """The server's error text: `error` as object or text, an object of kind `error`, or only `detail`."""
+    error = content.get("error")
+    if isinstance(error, dict):
+        return str(error.get("message") or error.get("detail") or json.dumps(error, ensure_ascii=False))
+    if error:
+        return str(error)
+    if content.get("object") == "error":
+        return str(content.get("message") or "the server reported an error")
+    detail = content.get("detail")
+    if detail and not content.get("choices"):
+        return detail if isinstance(detail, str) else json.dumps(detail, ensure_ascii=False)
+    return None
+
+
+def error_of_body(body: bytes, status: int) -> str:
+    """The message of a refused request: the server's own words, else the body, else the status."""
+    try:
+        content = json.loads(body)
+    except ValueError:
+        return _shortened(body) or f"HTTP {status}"
+    message = error_message(content) if isinstance(content, dict) else None
+    if message is None and isinstance(content, dict) and isinstance(content.get("message"), str):
+        message = content["message"]
+    return message or _shortened(body) or f"HTTP {status}"
+
+
+def _tool_call_text(delta: Mapping[str, Any]) -> str:
+    """Names and arguments of the tool calls in a delta, as they stream."""
+    calls = [call.get("function") for call in delta.get("tool_calls") or () if isinstance(call, dict)]
+    calls.append(delta.get("function_call"))
+    functions = [call for call in calls if isinstance(call, dict)]
+    return "".join(_text(call.get("name")) + _text(call.get("arguments")) for call in functions)
+
+
+def _cached_tokens(usage: Mapping[str, Any]) -> int | None:
+    details = usage.get("prompt_tokens_details")
+    return _count(details.get("cached_tokens")) if isinstance(details, dict) else None
+
+
+def _added(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Usages of several choices of one prompt: completions add up, the prompt counts once."""
+    total = dict(usages[-1])
+    total["completion_tokens"] = sum(_count(usage.get("completion_tokens")) or 0 for usage in usages)
+    return total
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _count(value: object) -> int | None:
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _shortened(body: bytes) -> str:
+    return " ".join(body[:1200].decode("utf-8", errors="replace").split())[:300]
