@@ -3,6 +3,7 @@
 Absent (None) is shown as a dash that says "not observed", never as 0.
 """
 
+import json
 import re
 from datetime import datetime, timedelta
 from typing import Any
@@ -224,3 +225,34 @@ def breakable(value: Any) -> SafeString:
     for part in parts:
         html += format_html("{}<wbr>", part) if _WORD_BREAK.fullmatch(part) else format_html("{}", part)
     return html
+
+
+_KINDS: dict[str, tuple[float, int | None]] = {
+    "ms": (1.0, None),
+    "rate": (1.0, 1),
+    "percent": (100.0, 1),
+    "mib": (1 / 2**20, 0),
+    "count": (1.0, 0),
+}
+
+
+@register.filter
+def figure_as(value: Any, kind: str) -> SafeString | str:
+    """A number without its unit, as figures.js writes the same kind: ms, rate, percent, mib, count."""
+    plain = as_number(value)
+    if plain is None:
+        return absent()
+    factor, decimals = _KINDS[kind]
+    return f"{plain * factor:,.{ms_decimals(plain) if decimals is None else decimals}f}"
+
+
+@register.filter
+def ms_exact(value: Any) -> SafeString | str:
+    """Milliseconds with three decimals, where figures are to be added up by the reader."""
+    return number(value, 3)
+
+
+@register.filter
+def pretty_json(value: Any) -> str:
+    """A stored document as indented JSON."""
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)

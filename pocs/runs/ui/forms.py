@@ -1,0 +1,149 @@
+"""Forms of runs and targets: they shape input, the services judge it."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from pocs.common.actors import Actor
+from pocs.projects.models import Project, ScenarioVersion
+from pocs.projects.selectors import approved_versions
+from pocs.runs.choices import TargetKind
+from pocs.runs.models import Target
+from pocs.runs.selectors import targets_of
+from pocs.runs.services.targets import DTYPES
+
+
+class VersionChoice(forms.ModelChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        version: ScenarioVersion = obj
+        return f"{version} · {version.scenario.name}"
+
+
+class TargetChoice(forms.ModelChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        target: Target = obj
+        return f"{target.name} · {target.get_kind_display()}"
+
+
+class MatrixStartForm(forms.Form):
+    """Which target the whole matrix runs against."""
+
+    target = TargetChoice(label=_("Target"), queryset=Target.objects.none(), empty_label=None)
+
+    def __init__(self, *args: Any, actor: Actor, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["target"].queryset = targets_of(actor, project)  # type: ignore[attr-defined]
+
+
+class RunStartForm(MatrixStartForm):
+    """Which scenario version runs against which target, on behalf of whom."""
+
+    scenario_version = VersionChoice(
+        label=_("Scenario"), queryset=ScenarioVersion.objects.none(), empty_label=None
+    )
+    tenant = forms.CharField(
+        label=_("Tenant"), max_length=120, required=False, help_text=_("Written into every request's record.")
+    )
+    application = forms.CharField(label=_("Application"), max_length=120, required=False)
+    field_order = ["scenario_version", "target", "tenant", "application"]
+
+    def __init__(self, *args: Any, actor: Actor, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, actor=actor, project=project, **kwargs)
+        self.fields["scenario_version"].queryset = approved_versions(project)  # type: ignore[attr-defined]
+
+
+class TargetForm(forms.Form):
+    """A target: the embedded engine with a model folder, or an OpenAI-compatible endpoint."""
+
+    name = forms.CharField(label=_("Name"), max_length=120)
+    kind = forms.ChoiceField(
+        label=_("Kind"), choices=TargetKind.choices, widget=forms.RadioSelect, initial=TargetKind.ENGINE
+    )
+    location = forms.CharField(
+        label=_("Model folder, .gguf file or base URL"),
+        max_length=500,
+        help_text=_(
+            "Embedded engine: a folder or .gguf file below the model folder. Endpoint: http://host:port/v1"
+        ),
+    )
+    model = forms.CharField(
+        label=_("Model name"),
+        max_length=200,
+        required=False,
+        help_text=_("The name the endpoint serves it under."),
+    )
+    credential = forms.CharField(
+        label=_("Credential of the endpoint"),
+        required=False,
+        max_length=500,
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text=_("Sent as a bearer token. Stored encrypted and never shown again."),
+    )
+    remove_credential = forms.BooleanField(label=_("Remove the stored credential"), required=False)
+    dtype = forms.ChoiceField(
+        label=_("Data type of the weights"),
+        required=False,
+        choices=[("", _("engine's default")), *((name, name) for name in DTYPES)],
+        help_text=_(
+            "int8 and int4 save memory and are faster at small batches (up to 4); above a batch of 8 "
+            "they are slower."
+        ),
+    )
+    max_batch = forms.IntegerField(label=_("Largest batch"), min_value=1, required=False)
+    kv_blocks = forms.IntegerField(label=_("KV blocks"), min_value=1, required=False)
+    threads = forms.IntegerField(label=_("Threads"), min_value=1, required=False)
+    prefix_cache = forms.TypedChoiceField(
+        label=_("Prefix cache"),
+        required=False,
+        choices=[("", _("engine's default")), ("on", _("on")), ("off", _("off"))],
+        coerce=lambda value: value == "on",
+        empty_value=None,
+    )
+    version = forms.IntegerField(widget=forms.HiddenInput, required=False)
+
+    ENGINE_FIELDS = ("dtype", "max_batch", "kv_blocks", "threads", "prefix_cache")
+
+    def __init__(self, *args: Any, target: Target | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if target is None:
+            del self.fields["remove_credential"]
+            return
+        self.fields["kind"].disabled = True
+        self.fields["kind"].initial = target.kind
+        if target.credential is None:
+            del self.fields["remove_credential"]
+        else:
+            self.fields["credential"].help_text = _("A credential is stored. Leave this empty to keep it.")
+
+    @staticmethod
+    def initial_of(target: Target) -> dict[str, Any]:
+        """The form's initial values for editing `target`."""
+        settings = dict(target.engine_settings)
+        if "prefix_cache" in settings:
+            settings["prefix_cache"] = "on" if settings["prefix_cache"] else "off"
+        return {
+            "name": target.name,
+            "kind": target.kind,
+            "location": target.location,
+            "model": target.model,
+            "version": target.version,
+            **settings,
+        }
+
+    def engine_settings(self) -> dict[str, Any]:
+        """The engine's settings that were given; none for an endpoint."""
+        if self.cleaned_data["kind"] != TargetKind.ENGINE:
+            return {}
+        given = {name: self.cleaned_data.get(name) for name in self.ENGINE_FIELDS}
+        return {name: value for name, value in given.items() if value not in (None, "")}
+
+    def fields_of_target(self) -> dict[str, Any]:
+        """What `target_create` and `target_update` take in common."""
+        data = self.cleaned_data
+        return {
+            "name": data["name"],
+            "location": data["location"],
+            "model": data["model"],
+            "engine_settings": self.engine_settings(),
+        }

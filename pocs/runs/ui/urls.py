@@ -1,0 +1,25 @@
+"""Pages of runs, the matrix and targets."""
+
+from django.urls import path
+
+from pocs.runs.ui import compare_views, matrix_views, target_views, views
+
+app_name = "runs"
+
+urlpatterns = [
+    path("runs/<int:pk>/", views.run_detail, name="detail"),
+    path("runs/<int:pk>/requests/", views.run_requests, name="requests"),
+    path("runs/<int:pk>/requests/<int:index>/", views.run_request, name="request"),
+    path("runs/<int:pk>/cancel/", views.run_cancel, name="cancel"),
+    path("projects/<int:pk>/runs/", views.run_list, name="list"),
+    path("projects/<int:pk>/runs/start/", views.run_start, name="start"),
+    path("projects/<int:pk>/runs/compare/", compare_views.compare, name="compare"),
+    path("projects/<int:pk>/matrix/", matrix_views.matrix, name="matrix"),
+    path("projects/<int:pk>/matrix/start/", matrix_views.matrix_start, name="matrix_start"),
+    path("projects/<int:pk>/matrix/<int:number>/", matrix_views.matrix_detail, name="matrix_detail"),
+    path("projects/<int:pk>/matrix/<int:number>/cancel/", matrix_views.matrix_cancel, name="matrix_cancel"),
+    path("projects/<int:pk>/targets/", target_views.target_list, name="targets"),
+    path("projects/<int:pk>/targets/new/", target_views.target_new, name="target_new"),
+    path("projects/<int:pk>/targets/<int:target_pk>/", target_views.target_edit, name="target_edit"),
+    path("projects/<int:pk>/targets/<int:target_pk>/check/", target_views.target_check, name="target_check"),
+]
