@@ -1,4 +1,4 @@
-"""Registration of the app `runs`."""
+"""Registration of the app `runs`: its tasks, gates and live streams."""
 
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
@@ -7,3 +7,16 @@ from django.utils.translation import gettext_lazy as _
 class RunsConfig(AppConfig):
     name = "pocs.runs"
     verbose_name = _("Runs")
+
+    def ready(self) -> None:
+        # models must be loaded first; `tasks` registers the names under which runs are enqueued
+        from pocs.common.events import register_stream  # noqa: PLC0415
+        from pocs.projects.gates import register_gate  # noqa: PLC0415
+        from pocs.runs import gates, streams, tasks  # noqa: F401, PLC0415
+        from pocs.runs.ui import sections  # noqa: PLC0415
+
+        register_gate(gates.MATRIX_GATE)
+        register_gate(gates.METRIC_GATE)
+        register_stream("run", streams.may_follow_run)
+        register_stream("matrix", streams.may_follow_matrix)
+        sections.register()

@@ -30,6 +30,7 @@ ACTIVE_STATES = [
 ]
 #: states in which a worker holds the lease
 LEASED_STATES = ACTIVE_STATES[1:]
+FINAL_STATES = [RunState.COMPLETE, RunState.FAILED, RunState.CANCELLED, RunState.INTERRUPTED]
 
 
 class Validity(models.TextChoices):

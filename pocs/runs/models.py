@@ -17,7 +17,9 @@ class Target(VersionedModel):
     kind = models.CharField(_("kind"), max_length=10, choices=TargetKind.choices)
     location = models.CharField(_("model folder or base URL"), max_length=500)
     model = models.CharField(_("model name"), max_length=200, blank=True)
-    engine_settings = models.JSONField(default=dict, blank=True)  # dtype, max_batch, kv_blocks, prefix_cache …
+    engine_settings = models.JSONField(
+        default=dict, blank=True
+    )  # dtype, max_batch, kv_blocks, prefix_cache …
     credential = models.BinaryField(null=True, editable=False)  # encrypted; write-only everywhere
 
     class Meta:
@@ -73,6 +75,7 @@ class Run(VersionedModel):
     manifest = models.JSONField(null=True)  # digests of the records
     error = models.TextField(blank=True)
 
+    enqueued_at = models.DateTimeField(null=True)  # when a task was last sent for it
     lease_owner = models.CharField(max_length=120, blank=True)
     lease_expires_at = models.DateTimeField(null=True)
     attempt = models.PositiveIntegerField(default=0)
@@ -85,6 +88,7 @@ class Run(VersionedModel):
     ci_attempt = models.PositiveIntegerField(null=True)
     ci_commit = models.CharField(max_length=64, blank=True)
     ci_payload_digest = models.CharField(max_length=64, blank=True)
+    submission = models.JSONField(null=True)  # what CI submitted (`poc-run/1`), without its requests
 
     class Meta:
         ordering = ["-number"]
@@ -103,6 +107,8 @@ class Run(VersionedModel):
                 condition=models.Q(state__in=["preparing", "warming", "measuring", "finalising"]),
                 name="run_expired_lease",
             ),
+            # the reaper looks for queued runs whose task was lost
+            models.Index(fields=["enqueued_at"], condition=models.Q(state="queued"), name="run_still_queued"),
         ]
 
     def __str__(self) -> str:
@@ -118,7 +124,7 @@ class RequestRecord(models.Model):
     """One request of a run: the row of `requests.jsonl`, its main figures as columns for queries."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="requests")
-    index = models.PositiveIntegerField()
+    index = models.PositiveIntegerField()  # position in the input; warm-up requests count apart
     request_id = models.CharField(max_length=120)
     outcome = models.CharField(max_length=14, choices=Outcome.choices)
     finish_reason = models.CharField(max_length=40, null=True)  # noqa: DJ001 null means not told
@@ -146,10 +152,12 @@ class RequestRecord(models.Model):
     reasoning_text = models.TextField(blank=True)
     token_ids = models.JSONField(null=True)
     warmup = models.BooleanField(default=False)
+    flags = models.JSONField(default=list)  # what a reader must know of the figures
+    detail = models.JSONField(default=dict)  # status, prefill chunks, preemptions, what the server told
 
     class Meta:
-        ordering = ["run_id", "index"]
-        constraints = [models.UniqueConstraint(fields=["run", "index"], name="request_index_once")]
+        ordering = ["run_id", "-warmup", "index"]
+        constraints = [models.UniqueConstraint(fields=["run", "warmup", "index"], name="request_index_once")]
         indexes = [
             # E2: "can be queried by tenant or application"
             models.Index(fields=["run", "tenant", "application"], name="request_by_tenant"),
@@ -166,8 +174,29 @@ class TelemetrySample(models.Model):
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="telemetry")
     at_ms = models.FloatField()  # since the start of the run
-    data = models.JSONField()
+    data = models.JSONField()  # keys as in `inference.telemetry`
 
     class Meta:
         ordering = ["run_id", "at_ms"]
         indexes = [models.Index(fields=["run", "at_ms"], name="telemetry_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.run_id} at {self.at_ms:.0f} ms"
+
+
+class RunArtifact(models.Model):
+    """A file that an ingested result names by digest; the run completes when every one is verified."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="artifacts")
+    name = models.CharField(max_length=200)
+    sha256 = models.CharField(max_length=64)
+    size_bytes = models.PositiveBigIntegerField()
+    file = models.FileField(upload_to="artifacts/%Y/%m/", blank=True)
+    verified_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["run_id", "name"]
+        constraints = [models.UniqueConstraint(fields=["run", "name"], name="artifact_name_once")]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,243 @@
+"""Executing one run on this worker: lease, states, measurement, and what is stated at the end."""
+
+import logging
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from inference.diagnosis import diagnose
+from inference.errors import InferenceError
+from inference.stats import figures, summarise
+from inference.targets.base import TargetInfo
+from inference.telemetry import environment, machine_load
+from pocs.common import events
+from pocs.common.actors import system_actor
+from pocs.common.canonical import digest
+from pocs.common.errors import DomainError
+from pocs.runs.choices import LEASED_STATES, RunState, Validity
+from pocs.runs.judgement import judge
+from pocs.runs.lifecycle import TransitionRefused, run_move
+from pocs.runs.manifest import manifest_of_rows, records_in_order
+from pocs.runs.measurement import Measurement
+from pocs.runs.models import Run
+from pocs.runs.recorder import LeaseLost, Recorder
+from pocs.runs.targets import measurable
+
+logger = logging.getLogger(__name__)
+
+BEAT_S = 0.5
+#: a mute target is given so long to let go of its requests once a run is to stop
+STOP_GRACE_S = 30.0
+
+
+def run_execute(run_id: int, worker: str) -> None:
+    """Execute a queued run to its end; returns at once when it is not queued (a redelivered copy).
+
+    Whatever goes wrong ends as the run's state with one sentence, never as an exception; what was
+    recorded until then is kept.
+    """
+    run = (
+        Run.objects.filter(pk=run_id, state=RunState.QUEUED)
+        .select_related("target", "scenario_version__scenario", "project")
+        .first()
+    )
+    if run is None or run.target is None:
+        return
+    with measurable(run.target) as target:
+        owner = f"{worker}/{uuid4().hex[:12]}"
+        if not _take_lease(run, owner):
+            return
+        measurement = Measurement(
+            target, run.scenario_version.spec, tenant=run.tenant, application=run.application
+        )
+        _Execution(run, owner, measurement).carry_out()
+
+
+def _take_lease(run: Run, owner: str) -> bool:
+    """Move queued → preparing under this owner; False when another was first."""
+    now = timezone.now()
+    try:
+        run_move(
+            run_id=run.pk,
+            actor=system_actor(run.project.organisation_id),
+            to=RunState.PREPARING,
+            expect=[RunState.QUEUED],
+            lease_owner=owner,
+            lease_expires_at=now + timedelta(seconds=settings.PHASEGATE_RUN_LEASE_S),
+            attempt=run.attempt + 1,
+            started_at=now,
+        )
+    except TransitionRefused:
+        return False
+    return True
+
+
+class _Execution:
+    """The way of one leased run from preparing to its end."""
+
+    def __init__(self, run: Run, owner: str, measurement: Measurement) -> None:
+        self.run, self.owner, self.measurement = run, owner, measurement
+        self.actor = system_actor(run.project.organisation_id)
+        self.recorder = Recorder(run, owner)
+        self.state = RunState.PREPARING
+        self.cancelled = False
+
+    def carry_out(self) -> None:
+        try:
+            self._follow()
+            self._finish()
+        except (LeaseLost, TransitionRefused) as error:
+            logger.warning("run %s was taken away from this worker: %s", self.run.pk, error)
+        except (InferenceError, DomainError) as error:
+            self._fail(str(error))
+        except Exception as error:
+            logger.exception("run %s failed", self.run.pk)
+            self._fail(
+                _("The run failed inside the platform (%(kind)s); the worker's log has the details.")
+                % {"kind": type(error).__name__}
+            )
+        finally:
+            self.measurement.stop()
+            if self.measurement.ident is not None:
+                self.measurement.join(STOP_GRACE_S)
+
+    def _follow(self) -> None:
+        """Start the load and write what it observes until it ends."""
+        self.measurement.start()
+        while self.measurement.is_alive():
+            self.measurement.join(BEAT_S)
+            self._follow_phase()
+            if self.recorder.beat(self.measurement) and not self.cancelled:
+                self.cancelled = True
+                self.measurement.stop()
+        self.recorder.beat(self.measurement, last=True)
+        if self.measurement.error is not None:
+            raise self.measurement.error
+
+    def _follow_phase(self) -> None:
+        """Move the run's state along with the load's phase."""
+        if self.measurement.started_ns is not None and self.state == RunState.PREPARING:
+            self._move(RunState.WARMING)
+        moment = self.measurement.moment
+        if moment is not None and moment.phase == "measuring" and self.state == RunState.WARMING:
+            self._move(RunState.MEASURING)
+
+    def _move(self, to: RunState, **changes: Any) -> None:
+        run_move(
+            run_id=self.run.pk, actor=self.actor, to=to, expect=[self.state], owner=self.owner, **changes
+        )
+        self.state = to
+
+    def _finish(self) -> None:
+        """State what was measured and end the run."""
+        if self.measurement.result is None:  # cancelled before the load had begun
+            self._move(RunState.CANCELLED)
+            return
+        self._move(RunState.FINALISING)
+        outcome = self._statement()
+        if self.measurement.target_died:
+            reason = next((r.error for r in reversed(self.recorder.records) if r.error), None)
+            self._move(
+                RunState.FAILED, **outcome, error=reason or _("The engine process ended during the run.")
+            )
+        elif self.cancelled:
+            self._move(RunState.CANCELLED, **outcome)
+        else:
+            validity, reasons = judge(self.run.metric_set, outcome["summary"])
+            self._move(RunState.COMPLETE, **outcome, validity=validity, validity_reasons=reasons)
+
+    def _statement(self) -> dict[str, Any]:
+        """The run's summary, diagnosis, configuration and manifest, announced as the event `summary`."""
+        result, info = self.measurement.result, self.measurement.info
+        assert result is not None
+        assert info is not None
+        configuration = configuration_of(self.run, info)
+        records = result.records
+        summary = summarise(
+            records,
+            load=result.load,
+            self_check=result.self_check,
+            target=info,
+            telemetry=self.recorder.samples,
+            limits=self.run.scenario_version.spec.get("limits") or (),
+            environment=environment() | {"load_at_end": machine_load()},
+            configuration_digest=digest(configuration),
+            interrupted=result.interrupted,
+        )
+        summary["resources"] = resource_figures(self.recorder.samples)
+        diagnosis = diagnose(records, summary)
+        progress = self.recorder.progress | {
+            "phase": "finalising",
+            "done": sum(not record.warmup for record in records),
+            "total": self.run.scenario_version.spec["requests"],
+            "failed": sum(
+                not record.warmup and record.outcome not in ("success", "cancelled") for record in records
+            ),
+        }
+        with transaction.atomic():
+            events.emit(f"run:{self.run.pk}", "progress", progress)
+            events.emit(f"run:{self.run.pk}", "summary", summary | {"diagnosis": diagnosis})
+        return {
+            "summary": summary,
+            "diagnosis": diagnosis,
+            "configuration": configuration,
+            "configuration_digest": digest(configuration),
+            "manifest": manifest_of_rows(records_in_order(self.run).iterator(chunk_size=200)),
+            "progress": progress,
+        }
+
+    def _fail(self, sentence: str) -> None:
+        """End the run as failed, unless it is no longer ours to end."""
+        try:
+            if self.cancelled:
+                run_move(
+                    run_id=self.run.pk,
+                    actor=self.actor,
+                    to=RunState.CANCELLED,
+                    expect=LEASED_STATES,
+                    owner=self.owner,
+                )
+                return
+            run_move(
+                run_id=self.run.pk,
+                actor=self.actor,
+                to=RunState.FAILED,
+                expect=LEASED_STATES,
+                owner=self.owner,
+                error=sentence,
+                validity=Validity.INVALID,
+            )
+        except TransitionRefused as error:
+            logger.warning("run %s could not be ended here: %s", self.run.pk, error)
+
+
+def configuration_of(run: Run, info: TargetInfo) -> dict[str, Any]:
+    """What was in force when the run was measured (E1): target, model, engine settings, versions, machine.
+
+    The same target on the same machine gives the same content, whatever was run on it.
+    """
+    assert run.target is not None
+    return info.configuration | {
+        "target": {
+            "kind": info.kind,
+            "name": run.target.name,
+            "location": run.target.location,
+            "model": info.model,
+            "settings": run.target.engine_settings,
+            "max_model_tokens": info.max_model_tokens,
+        },
+        "environment": environment(),
+    }
+
+
+def resource_figures(samples: list[dict[str, Any]]) -> dict[str, Any]:
+    """Distributions of the machine's own figures over the run; absent ones are left out."""
+    found = {
+        name: [sample.get(name) for sample in samples] for name in ("gpu_utilisation", "cpu_share", "load_1m")
+    }
+    return {name: figures(values) for name, values in found.items() if any(v is not None for v in values)}

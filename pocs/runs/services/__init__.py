@@ -1,0 +1,22 @@
+"""Every change of targets and runs: start, cancel, supersede, ingest, reap."""
+
+from pocs.runs.services.artifacts import artifact_add
+from pocs.runs.services.ingest import run_ingest
+from pocs.runs.services.leases import reap_expired_leases, requeue_lost_runs
+from pocs.runs.services.running import matrix_cancel, matrix_start, run_cancel, run_start, run_supersede
+from pocs.runs.services.targets import target_check, target_create, target_update
+
+__all__ = [
+    "artifact_add",
+    "matrix_cancel",
+    "matrix_start",
+    "reap_expired_leases",
+    "requeue_lost_runs",
+    "run_cancel",
+    "run_ingest",
+    "run_start",
+    "run_supersede",
+    "target_check",
+    "target_create",
+    "target_update",
+]

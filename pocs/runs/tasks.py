@@ -1,0 +1,24 @@
+"""Celery tasks of runs: each takes an id and calls one function."""
+
+import logging
+
+from celery import Task, shared_task
+
+from pocs.runs import execution, services
+from pocs.runs.queue import RUN_EXECUTE_TASK
+
+logger = logging.getLogger(__name__)
+
+
+@shared_task(name=RUN_EXECUTE_TASK, bind=True)
+def run_execute(self: Task, run_id: int) -> None:
+    """Execute a queued run on this worker; a redelivered copy finds the lease taken and does nothing."""
+    execution.run_execute(run_id, worker=self.request.hostname or "local")
+
+
+@shared_task(name="pocs.runs.tasks.reap")
+def reap() -> None:
+    """Interrupt runs whose worker died and send lost runs to the queue again."""
+    reaped, requeued = services.reap_expired_leases(), services.requeue_lost_runs()
+    if reaped or requeued:
+        logger.warning("reaper: interrupted runs %s, sent again runs %s", reaped, requeued)
