@@ -48,13 +48,18 @@ def may_follow(user_id: int, stream: str) -> bool:
 def emit(stream: str, kind: str, data: dict[str, Any]) -> LiveEvent:
     """Store the stream's next event and publish it once the surrounding transaction commits."""
     with transaction.atomic():
-        last = LiveEvent.objects.filter(stream=stream).aggregate(last=Max("number"))["last"] or 0
+        last = last_number(stream)
         event = LiveEvent.objects.create(
             stream=stream, number=last + 1, kind=kind, data=data, at=timezone.now()
         )
         message = as_message(event)
         transaction.on_commit(lambda: _publisher(stream, message))
     return event
+
+
+def last_number(stream: str) -> int:
+    """Number of the stream's newest event, 0 before the first: where a page starts to follow."""
+    return LiveEvent.objects.filter(stream=stream).aggregate(last=Max("number"))["last"] or 0
 
 
 def as_message(event: LiveEvent) -> dict[str, Any]:

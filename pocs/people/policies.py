@@ -43,6 +43,20 @@ def _person_allowed(actor: Actor, capability: str, project: Any, roles: frozense
     return capability in by_organisation or project.members.filter(user_id=user.pk, role__in=roles).exists()
 
 
+def capabilities_of(actor: Actor, project: Any) -> frozenset[str]:
+    """Everything the actor may do on this project, for pages that show many buttons."""
+    if not actor.is_person or actor.organisation_id != project.organisation_id:
+        return frozenset(capability for capability in CAPABILITIES if allowed(actor, capability, project))
+    user = User.objects.filter(
+        pk=actor.user_id, is_active=True, organisation_id=project.organisation_id
+    ).first()
+    if user is None:
+        return frozenset()
+    held = set(project.members.filter(user_id=user.pk).values_list("role", flat=True))
+    by_organisation = ORGANISATION_CAPABILITIES.get(OrganisationRole(user.organisation_role), frozenset())
+    return by_organisation | {capability for capability, roles in CAPABILITIES.items() if held & roles}
+
+
 def require(actor: Actor, capability: str, project: Any) -> None:
     """Raise NotFound when the actor may not even see the project, NotPermitted without the right."""
     if allowed(actor, capability, project):

@@ -13,8 +13,10 @@ class ProjectsConfig(AppConfig):
         from pocs.common import audit, events  # noqa: PLC0415
         from pocs.projects import guards, selectors, verbs  # noqa: PLC0415
         from pocs.projects.gates import register_gate  # noqa: PLC0415
+        from pocs.projects.ui import own_sections  # noqa: PLC0415
 
         for gate in guards.GATES:
             register_gate(gate)
         events.register_stream("project", selectors.may_follow_project)
         audit.name_verbs(verbs.NAMES)
+        own_sections.register()

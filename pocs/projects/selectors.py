@@ -1,8 +1,6 @@
 """Reading projects: always scoped by the actor's organisation and what the actor may see."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
@@ -12,8 +10,9 @@ from pocs.common.actors import Actor
 from pocs.common.errors import FieldError, InvalidInput, Missing, NotFound, NotPermitted
 from pocs.common.models import AuditEntry
 from pocs.people import policies
-from pocs.people.models import User
+from pocs.people.models import Team, User
 from pocs.people.roles import OrganisationRole, ProjectRole
+from pocs.people.selectors import is_admin, people_of, teams_of
 from pocs.projects.choices import (
     PROJECT_ORDER,
     DeclarationKind,
@@ -21,12 +20,13 @@ from pocs.projects.choices import (
     ReadinessKind,
     ScenarioState,
 )
-from pocs.projects.gates import GateStatus, gate_status
+from pocs.projects.gates import GateStatus, gate_status, missing_before
 from pocs.projects.models import (
     AffectedItem,
     CIToken,
     Declaration,
     Project,
+    ProjectMember,
     ReadinessItem,
     Scenario,
     ScenarioVersion,
@@ -53,15 +53,9 @@ def projects_visible_to(actor: Actor) -> QuerySet[Project]:
 
 def projects_administered_by(actor: Actor) -> QuerySet[Project]:
     """Projects whose members an administrator of the organisation manages, seen or not."""
-    if not actor.is_person or not is_administrator(actor):
+    if not is_admin(actor):
         return Project.objects.none()
     return Project.objects.filter(organisation_id=actor.organisation_id)
-
-
-def is_administrator(actor: Actor) -> bool:
-    return User.objects.filter(
-        pk=actor.user_id, is_active=True, organisation_role=OrganisationRole.ADMIN
-    ).exists()
 
 
 def project_get(actor: Actor, pk: int | str, capability: str = "project.view") -> Project:
@@ -77,12 +71,17 @@ def project_get(actor: Actor, pk: int | str, capability: str = "project.view") -
     return project
 
 
-def may(actor: Actor, project: Project, *capabilities: str) -> dict[str, bool]:
-    """Which of these the actor may do, under names a template can spell (`{"project_edit": True}`)."""
-    return {
-        capability.replace(".", "_"): policies.allowed(actor, capability, project)
-        for capability in capabilities
-    }
+def project_for_members(actor: Actor, pk: int) -> Project:
+    """The project for its members' page: those who see the project, and administrators who do not."""
+    try:
+        return project_get(actor, pk, "project.members")
+    except NotPermitted:
+        return project_get(actor, pk)
+
+
+def may(actor: Actor, project: Project) -> dict[str, bool]:
+    """What the actor may do here, under names a template can spell: `{"project_edit": True}`."""
+    return {name.replace(".", "_"): True for name in policies.capabilities_of(actor, project)}
 
 
 @dataclass(frozen=True)
@@ -105,6 +104,13 @@ def progress_of(project: Project) -> Progress:
         for item in status.missing
     ]
     return Progress(next_state=following, gates=statuses, missing=missing)
+
+
+def next_step_of(project: Project) -> Progress:
+    """The same for a list: only the gates before the next state are asked."""
+    following = next_state(project)
+    missing = missing_before(project, following) if following else []
+    return Progress(next_state=following, gates=[], missing=missing)
 
 
 @dataclass(frozen=True)
@@ -140,6 +146,34 @@ def members_of(project: Project) -> list[MemberRoles]:
     return list(people.values())
 
 
+def member_get(project: Project, pk: int) -> ProjectMember:
+    """One role of one person on the project."""
+    member = project.members.select_related("user").filter(pk=pk).first()
+    if member is None:
+        raise NotFound(_("There is no such member in this project."))
+    return member
+
+
+def person_for_role(actor: Actor, pk: int) -> User:
+    """The person whom a body names; InvalidInput (`/user`) when the organisation has no such person."""
+    person = people_of(actor).filter(pk=pk).first()
+    if person is None:
+        text = _("There is no such person in your organisation.")
+        raise InvalidInput(text, [FieldError("/user", "unknown", text)])
+    return person
+
+
+def team_for_readiness(actor: Actor, pk: int | None) -> Team | None:
+    """The team that a body names; InvalidInput (`/team`) when the organisation has no such team."""
+    if pk is None:
+        return None
+    team = teams_of(actor).filter(pk=pk).first()
+    if team is None:
+        text = _("There is no such team in your organisation.")
+        raise InvalidInput(text, [FieldError("/team", "unknown", text)])
+    return team
+
+
 def affected_of(project: Project) -> QuerySet[AffectedItem]:
     return project.affected.all()
 
@@ -159,12 +193,28 @@ def readiness_of(project: Project) -> list[ReadinessItem]:
     ]
 
 
+def readiness_get(project: Project, kind: str) -> ReadinessItem:
+    """One of the five points, stated or not."""
+    row = next((row for row in readiness_of(project) if row.kind == kind), None)
+    if row is None:
+        raise NotFound(_("There is no such readiness point."))
+    return row
+
+
 def declarations_of(project: Project) -> list[Declaration]:
     """All three declarations in order; those not made yet as unsaved rows with version 0."""
     rows = {row.kind: row for row in project.declarations.all()}
     return [
         rows.get(kind) or Declaration(project=project, kind=kind.value, version=0) for kind in DeclarationKind
     ]
+
+
+def declaration_get(project: Project, kind: str) -> Declaration:
+    """One of the three declarations, made or not."""
+    row = next((row for row in declarations_of(project) if row.kind == kind), None)
+    if row is None:
+        raise NotFound(_("There is no such declaration."))
+    return row
 
 
 def scenarios_of(project: Project) -> QuerySet[Scenario]:
@@ -178,6 +228,11 @@ def scenario_get(actor: Actor, project: Project, slug: str) -> Scenario:
     if scenario is None:
         raise NotFound(_("There is no scenario “%(slug)s” in this project.") % {"slug": slug})
     return scenario
+
+
+def newest_version(scenario: Scenario) -> ScenarioVersion:
+    """The last version of a scenario; every scenario has at least one."""
+    return scenario.versions.select_related("created_by", "approved_by").latest("number")
 
 
 def scenario_version_get(actor: Actor, project: Project, slug: str, number: int) -> ScenarioVersion:
@@ -285,9 +340,3 @@ def may_follow_project(user_id: int, key: str) -> bool:
     if user is None or not key.isdigit():
         return False
     return projects_visible_to(user.as_actor()).filter(pk=int(key)).exists()
-
-
-def entry_people(entries: Iterable[AuditEntry]) -> dict[int, Any]:
-    """The people behind these entries by their number, in one query."""
-    numbers = {entry.actor.get("user_id") for entry in entries} - {None}
-    return User.objects.in_bulk(numbers)

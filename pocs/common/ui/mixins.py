@@ -131,9 +131,9 @@ def add_service_error(form: forms.BaseForm, error: DomainError) -> None:
 
 
 def _field_of(form: forms.BaseForm, pointer: str) -> str | None:
-    """The form field a JSON pointer names: the whole path, its last part, or its first."""
+    """The form field a JSON pointer names: the whole path, or its last part that is a field."""
     parts = [part for part in pointer.split("/") if part]
-    candidates = ["_".join(parts), *parts[-1:], *parts[:1]]
+    candidates = ["_".join(parts), *reversed(parts)]
     return next((name for name in candidates if name in form.fields), None)
 
 

@@ -1,0 +1,33 @@
+"""People and teams as the API shows them."""
+
+from rest_framework import serializers
+
+from pocs.people.models import Team, User
+from pocs.people.roles import OrganisationRole
+
+
+class TeamSerializer(serializers.ModelSerializer):
+    class Meta:
+        model = Team
+        fields = ["id", "name", "contact"]
+
+
+class PersonSerializer(serializers.ModelSerializer):
+    name = serializers.CharField(source="__str__", read_only=True)
+    role = serializers.ChoiceField(choices=OrganisationRole.choices, source="organisation_role")
+
+    class Meta:
+        model = User
+        fields = ["id", "username", "name", "role", "team", "is_active"]
+
+
+class MeSerializer(serializers.Serializer):
+    """Who the API takes the caller for."""
+
+    kind = serializers.ChoiceField(choices=["user", "token"])
+    label = serializers.CharField()
+    user = serializers.IntegerField(source="user_id")
+    token = serializers.IntegerField(source="token_id", allow_null=True)
+    project = serializers.IntegerField(source="token_project_id", allow_null=True)
+    scopes = serializers.ListField(child=serializers.CharField(), source="token_scopes")
+    organisation = serializers.IntegerField(source="organisation_id")

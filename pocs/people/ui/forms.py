@@ -1,0 +1,34 @@
+"""Forms of people and teams."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from pocs.common.actors import Actor
+from pocs.people.roles import OrganisationRole
+from pocs.people.selectors import teams_of
+
+
+class PlaceForm(forms.Form):
+    """Role in the organisation and team of one person."""
+
+    role = forms.ChoiceField(label=_("role in the organisation"), choices=OrganisationRole.choices)
+    team = forms.ModelChoiceField(label=_("team"), queryset=None, required=False)
+
+    def __init__(self, *args: Any, actor: Actor, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["team"].queryset = teams_of(actor)  # type: ignore[attr-defined]
+
+
+class PersonForm(PlaceForm):
+    username = forms.CharField(label=_("user name"), max_length=150)
+    first_name = forms.CharField(label=_("first name"), max_length=150, required=False)
+    last_name = forms.CharField(label=_("last name"), max_length=150, required=False)
+    email = forms.EmailField(label=_("email"), required=False)
+    field_order = ["username", "first_name", "last_name", "email", "role", "team"]
+
+
+class TeamForm(forms.Form):
+    name = forms.CharField(label=_("name"), max_length=120)
+    contact = forms.CharField(label=_("contact or alert route"), max_length=200, required=False)

@@ -1,0 +1,112 @@
+"""Pages of scenarios and their versions."""
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from pocs.common.ui.mixins import actor_of, page, service_errors, service_messages
+from pocs.projects import selectors, services
+from pocs.projects.ui.scenario_form import ScenarioForm, SpecForm, spec_as_typed
+
+
+@require_GET
+@page
+def scenarios(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """Every scenario of the project with its versions."""
+    actor = actor_of(request)
+    project = selectors.project_get(actor, pk)
+    context = {
+        "project": project,
+        "scenarios": selectors.scenarios_of(project),
+        "may": selectors.may(actor, project),
+    }
+    return render(request, "projects/scenarios.html", context)
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def scenario_create(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """A new scenario with its first version."""
+    actor = actor_of(request)
+    project = selectors.project_get(actor, pk, "scenario.edit")
+    form = ScenarioForm(request.POST or None)
+    status = 200
+    if request.method == "POST":
+        status = 400
+        if form.is_valid():
+            typed = {name: form.cleaned_data[name] for name in ("slug", "name", "kind")}
+            with service_errors(form) as call:
+                version = services.scenario_create(actor=actor, project=project, spec=form.spec(), **typed)
+            if not call.failed:
+                return redirect("projects:scenario_version", pk, version.scenario.slug, version.number)
+            status = call.status
+    return render(request, "projects/scenario_form.html", {"form": form, "project": project}, status=status)
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def scenario_edit(request: HttpRequest, pk: int, slug: str) -> HttpResponseBase:
+    """An edit of a scenario: what is saved is its next version."""
+    actor = actor_of(request)
+    project = selectors.project_get(actor, pk, "scenario.edit")
+    scenario = selectors.scenario_get(actor, project, slug)
+    last = selectors.newest_version(scenario)
+    form = SpecForm(request.POST or None, initial=spec_as_typed(last.spec))
+    status = 200
+    if request.method == "POST":
+        status = 400
+        if form.is_valid():
+            with service_errors(form) as call:
+                version = services.scenario_version_add(actor=actor, scenario=scenario, spec=form.spec())
+            if not call.failed:
+                return redirect("projects:scenario_version", pk, slug, version.number)
+            status = call.status
+    context = {"form": form, "project": project, "scenario": scenario, "last": last}
+    return render(request, "projects/scenario_form.html", context, status=status)
+
+
+@require_GET
+@page
+def scenario(request: HttpRequest, pk: int, slug: str) -> HttpResponseBase:
+    """The newest version of a scenario."""
+    actor = actor_of(request)
+    project = selectors.project_get(actor, pk)
+    newest = selectors.newest_version(selectors.scenario_get(actor, project, slug))
+    return redirect("projects:scenario_version", pk, slug, newest.number)
+
+
+@require_GET
+@page
+def scenario_version(request: HttpRequest, pk: int, slug: str, number: int) -> HttpResponseBase:
+    """One version, readable, with its digest and its neighbours."""
+    actor = actor_of(request)
+    project = selectors.project_get(actor, pk)
+    version = selectors.scenario_version_get(actor, project, slug, number)
+    context = {
+        "project": project,
+        "scenario": version.scenario,
+        "version": version,
+        "versions": version.scenario.versions.all(),
+        "typed": spec_as_typed(version.spec),
+        "may": selectors.may(actor, project),
+    }
+    return render(request, "projects/scenario_version.html", context)
+
+
+@require_POST
+@page
+def version_state(request: HttpRequest, pk: int, slug: str, number: int) -> HttpResponseBase:
+    """Approve or retire one version."""
+    actor = actor_of(request)
+    project = selectors.project_get(actor, pk)
+    version = selectors.scenario_version_get(actor, project, slug, number)
+    change = {
+        "approve": services.scenario_version_approve,
+        "retire": services.scenario_version_retire,
+    }.get(request.POST.get("to", ""))
+    if change is not None:
+        with service_messages(request, _("Saved.")):
+            change(actor=actor, version=version)
+    return redirect("projects:scenario_version", pk, slug, number)
