@@ -124,6 +124,22 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": r"/api/v1",
+    "ENUM_NAME_OVERRIDES": {
+        "ProjectState": "pocs.projects.choices.ProjectState",
+        "ScenarioState": "pocs.projects.choices.ScenarioState",
+        "ScenarioKind": "pocs.projects.choices.ScenarioKind",
+        "AffectedKind": "pocs.projects.choices.AffectedKind",
+        "ReadinessKind": "pocs.projects.choices.ReadinessKind",
+        "DeclarationKind": "pocs.projects.choices.DeclarationKind",
+        "ProjectRole": "pocs.people.roles.ProjectRole",
+        "OrganisationRole": "pocs.people.roles.OrganisationRole",
+        "RunState": "pocs.runs.choices.RunState",
+        "RevisionState": "pocs.evidence.choices.RevisionState",
+        "EvidenceType": "pocs.evidence.choices.EvidenceType",
+        "PackageState": "pocs.reviews.choices.PackageState",
+        "SignOffState": "pocs.reviews.choices.SignOffState",
+        "DecisionState": "pocs.reviews.choices.DecisionState",
+    },
 }
 
 CELERY_TASK_ACKS_LATE = True
