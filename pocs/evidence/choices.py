@@ -18,3 +18,44 @@ class RevisionState(models.TextChoices):
     RETURNED = "returned", _("Returned")
     FROZEN = "frozen", _("Frozen")
     SUPERSEDED = "superseded", _("Superseded")
+
+
+#: states in which a revision counts: somebody else has reviewed it
+CURRENT_STATES = [RevisionState.REVIEWED, RevisionState.FROZEN]
+
+#: code of the checklist, E1–E4
+TYPE_CODES = {
+    EvidenceType.CONFIGURATION: "E1",
+    EvidenceType.RUNTIME: "E2",
+    EvidenceType.RESPONSIBILITY: "E3",
+    EvidenceType.RETROSPECTIVE: "E4",
+}
+
+#: what each type is checked for
+CHECK_FOCUS = {
+    EvidenceType.CONFIGURATION: _("Policy, permissions, model or service configuration"),
+    EvidenceType.RUNTIME: _("Latency, errors, resources and call logs"),
+    EvidenceType.RESPONSIBILITY: _("Approval, ownership, alerts and handlers"),
+    EvidenceType.RETROSPECTIVE: _("Degradation, rollback and next optimisation"),
+}
+
+#: how each type is reviewed: what its query must return
+REVIEW_METHOD = {
+    EvidenceType.CONFIGURATION: _("Versions and change history are kept"),
+    EvidenceType.RUNTIME: _("Can be queried by tenant or application"),
+    EvidenceType.RESPONSIBILITY: _("Can be traced to a team"),
+    EvidenceType.RETROSPECTIVE: _("Has a conclusion and an owner"),
+}
+
+
+class ContributionKind(models.TextChoices):
+    WROTE = "wrote", _("wrote")
+    SUBMITTED = "submitted", _("submitted")
+    UPLOADED = "uploaded", _("uploaded a file to")
+
+
+class ResponsibilityKind(models.TextChoices):
+    APPROVAL = "approval", _("Approval")
+    OWNERSHIP = "ownership", _("Ownership")
+    ALERT = "alert", _("Alert")
+    HANDLER = "handler", _("Handler")

@@ -1,0 +1,164 @@
+"""What can be read of evidence, scoped by the reader's organisation and role."""
+
+from django.db.models import Max, Prefetch, Q, QuerySet
+from django.utils.translation import gettext as _
+
+from pocs.common.actors import Actor
+from pocs.common.errors import FieldError, InvalidInput, NotFound
+from pocs.common.models import AuditEntry
+from pocs.evidence.choices import CURRENT_STATES, EvidenceType, RevisionState
+from pocs.evidence.models import Attachment, Contribution, Evidence, EvidenceRevision
+from pocs.evidence.review import review_rows  # noqa: F401 other apps read it here
+from pocs.people import policies
+from pocs.people.models import User
+from pocs.people.roles import CAPABILITIES
+from pocs.projects.models import Project
+from pocs.runs.models import Run
+
+
+def may_read(actor: Actor, project: Project) -> bool:
+    """People who see the project, and tokens that may read it or write its evidence."""
+    return policies.allowed(actor, "project.view", project) or policies.allowed(
+        actor, "evidence.edit", project
+    )
+
+
+def project_for_evidence(actor: Actor, pk: int) -> Project:
+    """The project, for everyone who may read its evidence; NotFound for others."""
+    project = Project.objects.filter(pk=pk, organisation_id=actor.organisation_id).first()
+    if project is None or not may_read(actor, project):
+        raise NotFound(_("There is no such project."))
+    return project
+
+
+def runs_by_id(project: Project, ids: list[int]) -> list[Run]:
+    """The project's runs with these ids; InvalidInput that points at the first that there is not."""
+    found = Run.objects.filter(project=project).in_bulk(ids)
+    detail = _("There is no such run in this project.")
+    errors = [FieldError(f"/runs/{i}", "not_found", detail) for i, pk in enumerate(ids) if pk not in found]
+    if errors:
+        raise InvalidInput(detail, errors)
+    return [found[pk] for pk in ids]
+
+
+def evidence_of(actor: Actor, project: Project) -> QuerySet[Evidence]:
+    """The project's evidence by type, each with `latest_revisions`, newest first."""
+    if not may_read(actor, project):
+        raise NotFound(_("There is no such project."))
+    revisions = EvidenceRevision.objects.select_related("created_by", "reviewed_by", "token").order_by(
+        "-number"
+    )
+    return (
+        Evidence.objects.filter(project=project)
+        .prefetch_related(Prefetch("revisions", revisions, to_attr="latest_revisions"))
+        .order_by("type", "id")
+    )
+
+
+def evidence_get(actor: Actor, pk: int) -> Evidence:
+    """One piece of evidence; NotFound for a foreign or an absent one."""
+    evidence = (
+        Evidence.objects.filter(pk=pk, project__organisation_id=actor.organisation_id)
+        .select_related("project__organisation")
+        .first()
+    )
+    if evidence is None or not may_read(actor, evidence.project):
+        raise NotFound(_("There is no such evidence."))
+    return evidence
+
+
+def revisions_of(evidence: Evidence) -> QuerySet[EvidenceRevision]:
+    """All revisions of evidence that was read through `evidence_get`, newest first."""
+    return (
+        evidence.revisions.select_related(
+            "evidence__project", "created_by", "submitted_by", "reviewed_by", "token"
+        )
+        .prefetch_related("runs", "attachments__uploaded_by")
+        .order_by("-number")
+    )
+
+
+def revision_get(actor: Actor, pk: int, *, evidence_pk: int | None = None) -> EvidenceRevision:
+    """One revision, on a nested route of that evidence; NotFound for a foreign or an absent one."""
+    rows = EvidenceRevision.objects.filter(pk=pk, evidence__project__organisation_id=actor.organisation_id)
+    if evidence_pk is not None:
+        rows = rows.filter(evidence_id=evidence_pk)
+    revision = (
+        rows.select_related("evidence__project", "created_by", "submitted_by", "reviewed_by", "token")
+        .prefetch_related("runs", "attachments__uploaded_by")
+        .first()
+    )
+    if revision is None or not may_read(actor, revision.evidence.project):
+        raise NotFound(_("There is no such revision."))
+    return revision
+
+
+def attachment_get(actor: Actor, pk: int, *, revision_pk: int | None = None) -> Attachment:
+    """One file, on a nested route of that revision; NotFound for a foreign or an absent one."""
+    rows = Attachment.objects.filter(
+        pk=pk, revision__evidence__project__organisation_id=actor.organisation_id
+    )
+    if revision_pk is not None:
+        rows = rows.filter(revision_id=revision_pk)
+    attachment = rows.select_related("revision__evidence__project", "uploaded_by").first()
+    if attachment is None or not may_read(actor, attachment.revision.evidence.project):
+        raise NotFound(_("There is no such file."))
+    return attachment
+
+
+def current_revisions(project: Project) -> list[EvidenceRevision]:
+    """The newest reviewed or frozen revision of each evidence, by type: what the project rests on."""
+    current = EvidenceRevision.objects.filter(evidence__project=project, state__in=CURRENT_STATES)
+    newest = current.order_by().values("evidence_id").annotate(newest=Max("number"))
+    wanted = Q(pk=None)
+    for row in newest:
+        wanted |= Q(evidence_id=row["evidence_id"], number=row["newest"])
+    return list(
+        EvidenceRevision.objects.filter(wanted)
+        .select_related("evidence__project", "created_by", "reviewed_by")
+        .prefetch_related("runs", "attachments")
+        .order_by("evidence__type", "evidence_id")
+    )
+
+
+def unreviewed_revisions(project: Project, type: EvidenceType) -> list[EvidenceRevision]:
+    """The newest revision of each evidence of this type that is not reviewed yet, most advanced first."""
+    rows = EvidenceRevision.objects.filter(
+        evidence__project=project,
+        evidence__type=type,
+        state__in=[RevisionState.DRAFT, RevisionState.SUBMITTED, RevisionState.RETURNED],
+    ).select_related("evidence")
+    rank = [RevisionState.SUBMITTED, RevisionState.DRAFT, RevisionState.RETURNED]
+    return sorted(rows, key=lambda revision: (rank.index(RevisionState(revision.state)), -revision.pk))
+
+
+def waiting_for_review(actor: Actor) -> list[EvidenceRevision]:
+    """Submitted revisions that this person may review, longest waiting first."""
+    if not actor.is_person:
+        return []
+    user = User.objects.filter(pk=actor.user_id, is_active=True).first()
+    if user is None:
+        return []
+    roles = CAPABILITIES["evidence.review"]
+    projects = user.project_roles.filter(
+        role__in=roles, project__organisation_id=actor.organisation_id
+    ).values("project_id")
+    rows = EvidenceRevision.objects.filter(state=RevisionState.SUBMITTED, evidence__project__in=projects)
+    rows = rows.exclude(evidence__revisions__contributions__user_id=user.pk)
+    return list(rows.select_related("evidence__project", "submitted_by").order_by("submitted_at", "pk"))
+
+
+def contributors(project: Project) -> set[int]:
+    """Ids of everyone who contributed to any revision in the project, the sponsors of tokens included."""
+    rows = Contribution.objects.filter(revision__evidence__project=project)
+    return set(rows.order_by().values_list("user_id", flat=True).distinct())
+
+
+def history(evidence: Evidence) -> QuerySet[AuditEntry]:
+    """What the audit chain holds about this evidence, newest first."""
+    keys = [str(pk) for pk in evidence.revisions.values_list("pk", flat=True)]
+    return AuditEntry.objects.filter(
+        organisation_id=evidence.project.organisation_id,
+        object_type=EvidenceRevision._meta.label_lower,
+        object_id__in=keys,
+    ).order_by("-sequence")
