@@ -1,4 +1,4 @@
-"""Registration of the app `reviews`."""
+"""Registration of the app `reviews`: its gates, its ear for changes, its part of the project page."""
 
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
@@ -7,3 +7,16 @@ from django.utils.translation import gettext_lazy as _
 class ReviewsConfig(AppConfig):
     name = "pocs.reviews"
     verbose_name = _("Reviews")
+
+    def ready(self) -> None:
+        from pocs.projects import changes, gates  # noqa: PLC0415 models are loaded only now
+        from pocs.projects.ui import sections  # noqa: PLC0415
+        from pocs.reviews import guards, selectors, staleness  # noqa: PLC0415
+        from pocs.reviews.ui.sections import SECTIONS  # noqa: PLC0415
+
+        for gate in guards.GATES:
+            gates.register_gate(gate)
+        gates.set_waiver_lookup(selectors.waived_guards)
+        changes.on_change(staleness.on_project_change)
+        for section in SECTIONS:
+            sections.register_section(section)

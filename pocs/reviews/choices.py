@@ -35,6 +35,12 @@ class SignOffState(models.TextChoices):
     EXPIRED = "expired", _("Expired")
 
 
+class Verdict(models.TextChoices):
+    APPROVE = "approve", _("Approve")
+    APPROVE_WITH_CONDITIONS = "approve_with_conditions", _("Approve with conditions")
+    REJECT = "reject", _("Reject")
+
+
 CURRENT_APPROVALS = [SignOffState.APPROVED, SignOffState.APPROVED_WITH_CONDITIONS]
 
 
@@ -58,6 +64,9 @@ class DecisionOutcome(models.TextChoices):
     ACCEPTED_WITH_CONDITIONS = "accepted_with_conditions", _("Accepted with conditions")
     REJECTED = "rejected", _("Rejected")
     EXTENDED_PILOT = "extended_pilot", _("Extended pilot")
+
+
+ACCEPTING = [DecisionOutcome.ACCEPTED, DecisionOutcome.ACCEPTED_WITH_CONDITIONS]
 
 
 class NextStep(models.TextChoices):

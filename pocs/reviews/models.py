@@ -7,6 +7,7 @@ from pocs.common.models import VersionedModel
 from pocs.people.models import User
 from pocs.projects.models import Project
 from pocs.reviews.choices import (
+    ACCEPTING,
     CURRENT_APPROVALS,
     DecisionOutcome,
     DecisionState,
@@ -115,6 +116,7 @@ class Waiver(VersionedModel):
     requested_by = models.ForeignKey(User, models.PROTECT, related_name="+")
     decided_by = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
     decided_at = models.DateTimeField(null=True)
+    decision_note = models.TextField(blank=True)  # why it was refused or revoked
     expires_at = models.DateTimeField(_("expires"))
 
     class Meta:
@@ -151,6 +153,11 @@ class Decision(VersionedModel):
 
     def __str__(self) -> str:
         return f"{self.get_outcome_display()}"
+
+    @property
+    def accepts(self) -> bool:
+        """Whether the outcome accepts the POC, with or without conditions."""
+        return self.outcome in ACCEPTING
 
 
 class Condition(VersionedModel):
@@ -197,7 +204,9 @@ class Observation(VersionedModel):
     project = models.ForeignKey(Project, models.CASCADE, related_name="observations")
     kind = models.CharField(max_length=12, choices=ObservationKind.choices)
     observer = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
-    state = models.CharField(max_length=12, choices=ObservationState.choices, default=ObservationState.PLANNED)
+    state = models.CharField(
+        max_length=12, choices=ObservationState.choices, default=ObservationState.PLANNED
+    )
     next_reading_on = models.DateField(_("next reading"), null=True)
 
     class Meta:

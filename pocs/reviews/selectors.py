@@ -1,0 +1,303 @@
+"""What is read of reviews: packages, signatures, decision, follow-through; scoped to the reader."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from pocs.common.actors import Actor
+from pocs.common.errors import NotFound, Text
+from pocs.people import policies
+from pocs.people.models import User
+from pocs.projects.models import Project
+from pocs.reviews.choices import (
+    CURRENT_APPROVALS,
+    DecisionState,
+    ObservationKind,
+    PackageState,
+    SignOffState,
+    Slot,
+    TaskKind,
+    TaskState,
+    WaiverState,
+)
+from pocs.reviews.difference import Difference, manifest_difference
+from pocs.reviews.eligibility import FILLING, Candidate, candidates
+from pocs.reviews.models import (
+    BusinessResult,
+    Conclusion,
+    Condition,
+    Decision,
+    FollowThroughTask,
+    Observation,
+    Package,
+    SignOff,
+    Waiver,
+)
+from pocs.reviews.policy import NEVER_WAIVED
+
+
+def packages_of(actor: Actor, project: Project) -> QuerySet[Package]:
+    """The project's packages, newest first."""
+    policies.require(actor, "project.view", project)
+    rows = Package.objects.filter(project=project).select_related("project", "frozen_by")
+    return rows.prefetch_related("signoffs__signer").order_by("-number")
+
+
+def package_get(actor: Actor, pk: int) -> Package:
+    """One package the actor may see; NotFound for a foreign or absent one."""
+    rows = Package.objects.filter(pk=pk, project__organisation_id=actor.organisation_id)
+    package = rows.select_related("project", "frozen_by").prefetch_related("signoffs__signer").first()
+    return _seen(actor, package, _("There is no such package."))
+
+
+def signoff_get(actor: Actor, pk: int) -> SignOff:
+    rows = SignOff.objects.filter(pk=pk, package__project__organisation_id=actor.organisation_id)
+    row = rows.select_related("package__project", "signer").first()
+    if row is None or not policies.allowed(actor, "project.view", row.package.project):
+        raise NotFound(_("There is no such signature."))
+    return row
+
+
+def waivers_of(actor: Actor, project: Project) -> QuerySet[Waiver]:
+    """The project's waivers, newest first."""
+    policies.require(actor, "project.view", project)
+    rows = Waiver.objects.filter(project=project).select_related("requested_by", "decided_by", "project")
+    return rows.order_by("-id")
+
+
+def waiver_get(actor: Actor, pk: int) -> Waiver:
+    rows = Waiver.objects.filter(pk=pk, project__organisation_id=actor.organisation_id)
+    waiver = rows.select_related("project", "requested_by", "decided_by").first()
+    return _seen(actor, waiver, _("There is no such waiver."))
+
+
+def waived_guards(project: Project) -> set[str]:
+    """Codes of the guards waived for the project now: granted and not expired."""
+    rows = Waiver.objects.filter(project=project, state=WaiverState.GRANTED, expires_at__gt=timezone.now())
+    return set(rows.values_list("guard", flat=True)) - NEVER_WAIVED
+
+
+def decisions_of(actor: Actor, project: Project) -> QuerySet[Decision]:
+    """The project's decisions, newest first, each with its conditions."""
+    policies.require(actor, "project.view", project)
+    rows = Decision.objects.filter(project=project)
+    return (
+        rows.select_related("project", "package", "proposed_by", "confirmed_by")
+        .prefetch_related("conditions__owner", "conditions__closed_by")
+        .order_by("-id")
+    )
+
+
+def decision_get(actor: Actor, pk: int) -> Decision:
+    rows = Decision.objects.filter(pk=pk, project__organisation_id=actor.organisation_id)
+    decision = rows.select_related("project", "package", "proposed_by", "confirmed_by").first()
+    return _seen(actor, decision, _("There is no such decision."))
+
+
+def current_decision(project: Project) -> Decision | None:
+    """The decision that is proposed or confirmed now."""
+    rows = Decision.objects.filter(
+        project=project, state__in=[DecisionState.PROPOSED, DecisionState.CONFIRMED]
+    )
+    return (
+        rows.select_related("package", "proposed_by", "confirmed_by", "project")
+        .prefetch_related("conditions__owner", "conditions__closed_by")
+        .order_by("-id")
+        .first()
+    )
+
+
+def condition_get(actor: Actor, pk: int) -> Condition:
+    rows = Condition.objects.filter(pk=pk, decision__project__organisation_id=actor.organisation_id)
+    row = rows.select_related("decision__project", "owner").first()
+    if row is None or not policies.allowed(actor, "project.view", row.decision.project):
+        raise NotFound(_("There is no such condition."))
+    return row
+
+
+def open_conditions(project: Project) -> list[Condition]:
+    """Conditions of the confirmed decision that nothing has closed yet."""
+    rows = Condition.objects.filter(
+        decision__project=project, decision__state=DecisionState.CONFIRMED, closed_at__isnull=True
+    )
+    return list(rows.select_related("owner"))
+
+
+def conclusion_of(actor: Actor, project: Project) -> Conclusion | None:
+    policies.require(actor, "project.view", project)
+    return Conclusion.objects.filter(project=project).select_related("updated_by").first()
+
+
+def business_result_of(actor: Actor, project: Project) -> BusinessResult | None:
+    policies.require(actor, "project.view", project)
+    return BusinessResult.objects.filter(project=project).select_related("updated_by").first()
+
+
+def task_get(actor: Actor, project: Project, kind: str) -> FollowThroughTask:
+    policies.require(actor, "project.view", project)
+    row = FollowThroughTask.objects.filter(project=project, kind=kind).select_related("project").first()
+    if row is None:
+        raise NotFound(_("Nobody has been named for this task yet."))
+    return row
+
+
+def observation_get(actor: Actor, project: Project, kind: str) -> Observation:
+    policies.require(actor, "project.view", project)
+    row = Observation.objects.filter(project=project, kind=kind).select_related("project").first()
+    if row is None:
+        raise NotFound(_("Nobody has been named for this observation yet."))
+    return row
+
+
+def observations_of(actor: Actor, project: Project) -> QuerySet[Observation]:
+    """The project's observations with their readings."""
+    policies.require(actor, "project.view", project)
+    rows = Observation.objects.filter(project=project).select_related("observer", "project")
+    return rows.prefetch_related("readings__entered_by").order_by("kind")
+
+
+def tasks_of(actor: Actor, project: Project) -> QuerySet[FollowThroughTask]:
+    policies.require(actor, "project.view", project)
+    return FollowThroughTask.objects.filter(project=project).select_related("owner", "done_by", "project")
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """One of the three tasks, named or not yet."""
+
+    kind: TaskKind
+    task: FollowThroughTask | None
+
+    @property
+    def label(self) -> Text:
+        return self.kind.label
+
+    @property
+    def overdue(self) -> bool:
+        task = self.task
+        return bool(task and task.state == TaskState.OPEN and is_past(task.due_on))
+
+
+@dataclass(frozen=True)
+class ObservationView:
+    """One of the three observations, with an observer or not yet."""
+
+    kind: ObservationKind
+    observation: Observation | None
+
+    @property
+    def label(self) -> Text:
+        return self.kind.label
+
+    @property
+    def overdue(self) -> bool:
+        return bool(self.observation and is_past(self.observation.next_reading_on))
+
+
+def task_views(project: Project) -> list[TaskView]:
+    """Budget, procurement and launch, in this order."""
+    rows = FollowThroughTask.objects.filter(project=project).select_related("owner", "done_by")
+    found = {row.kind: row for row in rows}
+    return [TaskView(kind, found.get(kind.value)) for kind in TaskKind]
+
+
+def observation_views(project: Project) -> list[ObservationView]:
+    """Capacity, cost and stability, in this order."""
+    rows = Observation.objects.filter(project=project).select_related("observer")
+    found = {row.kind: row for row in rows.prefetch_related("readings__entered_by")}
+    return [ObservationView(kind, found.get(kind.value)) for kind in ObservationKind]
+
+
+@dataclass(frozen=True)
+class SlotView:
+    """One slot of a package as a reader sees it: its signature, its history, who may sign and why not."""
+
+    slot: Slot
+    meaning: Text
+    current: SignOff | None
+    history: list[SignOff] = field(default_factory=list)
+    candidates: list[Candidate] = field(default_factory=list)
+    mine: Candidate | None = None
+
+    @property
+    def label(self) -> Text:
+        return self.slot.label
+
+    @property
+    def filled(self) -> bool:
+        return self.current is not None and self.current.state in FILLING
+
+    @property
+    def approved(self) -> bool:
+        return self.current is not None and self.current.state in CURRENT_APPROVALS
+
+    @property
+    def closed(self) -> bool:
+        """Whether nobody could sign this slot now."""
+        return not self.filled and not any(candidate.eligible for candidate in self.candidates)
+
+
+def slot_views(package: Package, actor: Actor | None = None) -> list[SlotView]:
+    """The three slots of the package; `mine` is the acting person's own candidacy, if they hold the role."""
+    found = candidates(package.project, package)
+    signoffs = list(package.signoffs.select_related("signer", "on_behalf_of").order_by("id"))
+    views = []
+    for slot in Slot:
+        rows = [row for row in signoffs if row.slot == slot.value]
+        current = next((row for row in reversed(rows) if row.state != SignOffState.WITHDRAWN), None)
+        own = [
+            item for item in found[slot.value] if actor and actor.is_person and item.user.pk == actor.user_id
+        ]
+        views.append(
+            SlotView(
+                slot=slot,
+                meaning=_(rows[0].meaning) if rows else "",
+                current=current,
+                history=[row for row in rows if row is not current],
+                candidates=found[slot.value],
+                mine=own[0] if own else None,
+            )
+        )
+    return views
+
+
+def difference_to_previous(package: Package) -> tuple[Package | None, list[Difference]]:
+    """The package before this one and what changed since; (None, []) for the first."""
+    rows = Package.objects.filter(project_id=package.project_id, number__lt=package.number)
+    previous = rows.order_by("-number").first()
+    if previous is None:
+        return None, []
+    return previous, manifest_difference(previous.manifest, package.manifest)
+
+
+def latest_package(project: Project) -> Package | None:
+    """The newest package whatever its state."""
+    rows = Package.objects.filter(project=project).select_related("project", "frozen_by")
+    return rows.order_by("-number").first()
+
+
+def waiting_packages(projects: Iterable[Project]) -> QuerySet[Package]:
+    """Packages of these projects that wait for signatures."""
+    rows = Package.objects.filter(project__in=list(projects), state=PackageState.FROZEN)
+    return rows.select_related("project").order_by("frozen_at", "id")
+
+
+def members_of(project: Project) -> list[User]:
+    """Active people with any role on the project: those to whom a duty can be given."""
+    ids = project.members.values("user_id")
+    return list(User.objects.filter(pk__in=ids, is_active=True).order_by("username"))
+
+
+def is_past(day: date | None) -> bool:
+    """Whether a due date lies before today (UTC)."""
+    return day is not None and day < timezone.now().date()
+
+
+def _seen(actor, row, detail: str):  # type: ignore[no-untyped-def]  # any model with a project
+    if row is None or not policies.allowed(actor, "project.view", row.project):
+        raise NotFound(detail)
+    return row

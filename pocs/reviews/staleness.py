@@ -1,0 +1,80 @@
+"""When a frozen package stops standing for its project: who changed what, and what ends with it."""
+
+from typing import Any
+
+from django.db import models, transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from pocs.common import audit, events
+from pocs.common.actors import Actor
+from pocs.projects import services as project_services
+from pocs.projects.choices import ProjectState
+from pocs.projects.models import Project
+from pocs.reviews.choices import CURRENT_APPROVALS, DecisionState, PackageState, SignOffState
+from pocs.reviews.manifest import manifest_digest
+from pocs.reviews.models import Package
+
+CURRENT_STATES = (PackageState.FROZEN, PackageState.APPROVED)
+
+
+def current_package(project: Project) -> Package | None:
+    """The package that stands for the project: frozen or approved, not stale, not rejected."""
+    return Package.objects.filter(project=project, state__in=CURRENT_STATES).order_by("-number").first()
+
+
+def on_project_change(project: Project, actor: Actor, obj: models.Model, what: str) -> None:
+    """Listener of `pocs.projects.changes`: mark the current package stale if its content changed.
+
+    Runs in the transaction of the change. The package is compared by digest, so a change of what
+    it does not cover leaves it alone.
+    """
+    with transaction.atomic():
+        package = (
+            Package.objects.select_for_update()
+            .filter(project=project, state__in=CURRENT_STATES)
+            .order_by("-number")
+            .first()
+        )
+        if package is not None and manifest_digest(project, package.number) != package.digest:
+            package_mark_stale(package=package, actor=actor, obj=obj, what=what)
+
+
+def package_mark_stale(*, package: Package, actor: Actor, obj: models.Model, what: str) -> None:
+    """Package and signatures become stale, naming who changed what; the review starts over.
+
+    The signatures stay listed. A project in review falls back to `evidence_complete`, where it can
+    be frozen again; a decided one keeps its state and shows that its package is no longer current.
+    Call inside a transaction that holds the package's row.
+    """
+    reason = f"{what}: {obj}"[:300]
+    now = timezone.now()
+    who: dict[str, Any] = {"kind": actor.kind, "label": actor.label, "user_id": actor.user_id}
+    package.state = PackageState.STALE
+    package.stale_at, package.stale_by, package.stale_reason = now, who, reason
+    package.version += 1
+    package.save(update_fields=["state", "stale_at", "stale_by", "stale_reason", "version", "updated_at"])
+    ended = {"ended_at": now, "ended_reason": reason, "version": models.F("version") + 1}
+    signed = package.signoffs.filter(state__in=CURRENT_APPROVALS)
+    signed.update(state=SignOffState.STALE, **ended)
+    package.signoffs.filter(state=SignOffState.REQUESTED).update(state=SignOffState.EXPIRED, **ended)
+    project = package.project
+    in_review = Project.objects.filter(pk=project.pk, state=ProjectState.IN_REVIEW).exists()
+    if in_review:
+        package.decisions.filter(state=DecisionState.PROPOSED).update(
+            state=DecisionState.SUPERSEDED,
+            ended_at=now,
+            ended_reason=_("its package became stale"),
+            version=models.F("version") + 1,
+        )
+    audit.record(
+        actor=actor,
+        verb="package.stale",
+        obj=package,
+        project_id=project.pk,
+        before={"digest": package.digest},
+        after={"reason": reason, "object": f"{obj._meta.label_lower}:{obj.pk}"},
+    )
+    if in_review:
+        project_services.project_state_set(actor=actor, project=project, to=ProjectState.EVIDENCE_COMPLETE)
+    events.emit(f"project:{project.pk}", "package", {"package": package.number, "state": package.state})

@@ -1,0 +1,58 @@
+"""The one-page sheet as a page and as a PDF, in either language whatever the reader's own."""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import translation
+from django.utils.translation import gettext as _
+
+from pocs.common.errors import FieldError, InvalidInput
+from pocs.common.ui.mixins import actor_of, page
+from pocs.projects.selectors import project_get
+from pocs.reviews.sheet.chart import bars
+from pocs.reviews.sheet.content import sheet_of
+from pocs.reviews.sheet.labels import sheet_labels
+from pocs.reviews.sheet.pdf import sheet_pdf as render_pdf
+
+
+def sheet_language(asked: str | None) -> str:
+    """A language of the site: the one asked for, else the reader's; InvalidInput for an unknown one."""
+    known = [code for code, _name in settings.LANGUAGES]
+    if asked is None:
+        current = translation.get_language() or settings.LANGUAGE_CODE
+        return current if current in known else settings.LANGUAGE_CODE
+    if asked not in known:
+        detail = _("There is no language “%(code)s”; there are: %(known)s.") % {
+            "code": asked,
+            "known": ", ".join(known),
+        }
+        raise InvalidInput(detail, [FieldError("/lang", "unknown", detail)])
+    return asked
+
+
+@page
+def sheet(request: HttpRequest, pk: int) -> HttpResponse:
+    """The sheet as a page (`?lang=en` or `?lang=zh-hans`)."""
+    project = project_get(actor_of(request), pk)
+    language = sheet_language(request.GET.get("lang"))
+    with translation.override(language):
+        content = sheet_of(project)
+        context = {
+            "project": project,
+            "sheet": content,
+            "chart": bars(content.figures),
+            "labels": sheet_labels(),
+            "language": language,
+            "languages": settings.LANGUAGES,
+        }
+        return render(request, "reviews/sheet.html", context)
+
+
+@page
+def sheet_pdf(request: HttpRequest, pk: int) -> HttpResponse:
+    """The sheet as a PDF of one page."""
+    project = project_get(actor_of(request), pk)
+    language = sheet_language(request.GET.get("lang"))
+    response = HttpResponse(render_pdf(project, language), content_type="application/pdf")
+    response["Content-Disposition"] = f'inline; filename="phasegate-sheet-{project.pk}-{language}.pdf"'
+    return response

@@ -1,0 +1,47 @@
+"""Pages of the reviews."""
+
+from django.urls import path
+
+from pocs.reviews.ui import (
+    decision_views,
+    findings_views,
+    follow_through_views,
+    package_views,
+    sheet_views,
+    waiver_views,
+)
+
+app_name = "reviews"
+
+urlpatterns = [
+    path("projects/<int:pk>/conclusion/", findings_views.conclusion, name="conclusion"),
+    path("projects/<int:pk>/business-result/", findings_views.business_result, name="business_result"),
+    path("projects/<int:pk>/packages/", package_views.packages, name="packages"),
+    path("packages/<int:pk>/", package_views.package, name="package"),
+    path("packages/<int:pk>/<slug:slot>/sign/", package_views.sign, name="sign"),
+    path("signoffs/<int:pk>/withdraw/", package_views.withdraw, name="withdraw"),
+    path("projects/<int:pk>/waivers/", waiver_views.waivers, name="waivers"),
+    path("waivers/<int:pk>/<slug:action>/", waiver_views.waiver_act, name="waiver_act"),
+    path("projects/<int:pk>/decision/", decision_views.decision, name="decision"),
+    path("decisions/<int:pk>/confirm/", decision_views.decision_confirm, name="decision_confirm"),
+    path("decisions/<int:pk>/revoke/", decision_views.decision_revoke, name="decision_revoke"),
+    path("conditions/<int:pk>/close/", decision_views.condition_close, name="condition_close"),
+    path("projects/<int:pk>/follow-through/", follow_through_views.follow_through, name="follow_through"),
+    path("projects/<int:pk>/follow-through/<slug:kind>/", follow_through_views.task_set, name="task_set"),
+    path(
+        "projects/<int:pk>/follow-through/<slug:kind>/done/", follow_through_views.task_done, name="task_done"
+    ),
+    path("projects/<int:pk>/observation/", follow_through_views.observation, name="observation"),
+    path(
+        "projects/<int:pk>/observation/<slug:kind>/", follow_through_views.observer_set, name="observer_set"
+    ),
+    path("projects/<int:pk>/observation/<slug:kind>/read/", follow_through_views.reading, name="reading"),
+    path(
+        "projects/<int:pk>/observation/<slug:kind>/close/",
+        follow_through_views.observation_close,
+        name="observation_close",
+    ),
+    path("projects/<int:pk>/advance/<slug:to>/", follow_through_views.advance, name="advance"),
+    path("projects/<int:pk>/sheet/", sheet_views.sheet, name="sheet"),
+    path("projects/<int:pk>/sheet.pdf", sheet_views.sheet_pdf, name="sheet_pdf"),
+]
