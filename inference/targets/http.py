@@ -56,10 +56,39 @@ class Endpoint:
         return f"{self.scheme}://{self.authority}{self.base_path}"
 
 
+class _Turns:
+    """Wakes one waiting reader per pass of the event loop.
+
+    A pass reads every socket that has data, then runs what is ready. If all readers of a burst were ready
+    at once, sockets would wait unread, and be stamped late, until all of them had parsed.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._scheduled = False
+
+    def wake(self, reader: asyncio.Future[None]) -> None:
+        self._waiting.append(reader)
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        while self._waiting:
+            reader = self._waiting.popleft()
+            if not reader.done():
+                reader.set_result(None)
+                break
+        self._scheduled = bool(self._waiting)
+        if self._scheduled:
+            asyncio.get_running_loop().call_soon(self._next)
+
+
 class _Socket(asyncio.Protocol):
     """The reads of one socket, each with the time at which it was read."""
 
-    def __init__(self) -> None:
+    def __init__(self, turns: _Turns) -> None:
+        self._turns = turns
         self.reads: deque[tuple[int, bytes]] = deque()
         self.closed = False  # the peer has closed, or the connection is lost
         self._wake: asyncio.Future[None] | None = None
@@ -81,14 +110,18 @@ class _Socket(asyncio.Protocol):
         self._notify()
 
     def _notify(self) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        if self._wake is not None:
+            self._turns.wake(self._wake)
+            self._wake = None
 
     async def read(self) -> tuple[int, bytes]:
-        """The next read; its bytes are empty at the end of the connection."""
-        while not self.reads:
-            self._wake = asyncio.get_running_loop().create_future()
-            await self._wake
+        """The next read, at this reader's turn; its bytes are empty at the end of the connection."""
+        turn = asyncio.get_running_loop().create_future()
+        if self.reads:
+            self._turns.wake(turn)
+        else:
+            self._wake = turn
+        await turn
         return self.reads.popleft()
 
 
@@ -103,13 +136,13 @@ class Connection:
         self.exchanges = 0
 
     @classmethod
-    async def connect(cls, endpoint: Endpoint, context: ssl.SSLContext | None) -> "Connection":
+    async def connect(cls, endpoint: Endpoint, context: ssl.SSLContext | None, turns: _Turns) -> "Connection":
         """Raises ConnectionFailed with the reason."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 transport, wire = await loop.create_connection(
-                    _Socket, endpoint.host, endpoint.port, ssl=context
+                    lambda: _Socket(turns), endpoint.host, endpoint.port, ssl=context
                 )
         except TimeoutError as fault:
             raise ConnectionFailed(f"no connection within {CONNECT_TIMEOUT_S:g} s") from fault
@@ -187,6 +220,7 @@ class ConnectionPool:
         if context is None and endpoint.scheme == "https":
             context = ssl.create_default_context()
         self._context = context
+        self._turns = _Turns()
         self._idle: list[Connection] = []
 
     async def acquire(self, *, fresh: bool = False) -> Connection:
@@ -196,7 +230,7 @@ class ConnectionPool:
             if connection.usable:
                 return connection
             connection.close()
-        return await Connection.connect(self.endpoint, self._context)
+        return await Connection.connect(self.endpoint, self._context, self._turns)
 
     def release(self, connection: Connection) -> None:
         if connection.finish():

@@ -45,6 +45,7 @@ class OpenAITarget:
         api_key: str | None = None,
         endpoint: Literal["chat", "completions"] = "chat",
         tokenize: Tokenize | None = None,
+        streamed: bool = True,
         throttle_retries: int = 0,
         server_metrics_url: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
@@ -59,6 +60,7 @@ class OpenAITarget:
         self._pool = ConnectionPool(self._address, ssl_context)
         self._api_key = api_key
         self._tokenize = tokenize
+        self._streamed = streamed
         self._throttle_retries = throttle_retries
         self._metrics = _metrics_pool(server_metrics_url, self._address, ssl_context)
         self._running_usage = False  # whether the server can count tokens on every chunk
@@ -198,10 +200,12 @@ class OpenAITarget:
     def _body(self, request: GenerationRequest) -> bytes:
         """The JSON to send; what equals the servers' default is left out, as not every server knows it."""
         fields: dict[str, Any] = {"model": self.model, **self._content(request)}
-        fields |= {"max_tokens": request.max_tokens, "temperature": request.temperature, "stream": True}
-        fields["stream_options"] = {"include_usage": True}
-        if self._running_usage:
-            fields["stream_options"]["continuous_usage_stats"] = True
+        fields |= {"max_tokens": request.max_tokens, "temperature": request.temperature}
+        fields["stream"] = self._streamed
+        if self._streamed:
+            fields["stream_options"] = {"include_usage": True}
+            if self._running_usage:
+                fields["stream_options"]["continuous_usage_stats"] = True
         optional = {
             "top_p": (request.top_p, 1.0),
             "top_k": (request.top_k, 0),

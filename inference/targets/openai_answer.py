@@ -70,6 +70,13 @@ class AnswerReader:
             failed = FAILED_REASONS.intersection(self._finish_reasons.values())
             if failed and trace.error is None:
                 trace.error = f"the server ended the answer with finish reason {min(failed)!r}"
+        trace.server["stream"] = {
+            "events": self.events,
+            "comments": self.comments,
+            "done_marker": self.done_seen,
+            "usage_on_chunks": len(self._choice_usage),
+            "usage_at_the_end": len(self._final_usage),
+        }
         self._count_tokens()
 
     # -- events ---------------------------------------------------------------------------------------
