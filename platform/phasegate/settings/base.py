@@ -153,6 +153,11 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 CELERY_BEAT_SCHEDULE = {
     "reap-expired-leases": {"task": "pocs.runs.tasks.reap", "schedule": 15.0, "options": {"expires": 15}},
+    "end-waivers": {
+        "task": "pocs.reviews.tasks.waivers_expire",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
 }
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024

@@ -95,9 +95,13 @@ def port_check(port: int) -> None:
         time.sleep(0.2)
 
 
-def database_check() -> None:
-    """CannotStart, naming the file, when the embedded database cannot be opened and written."""
-    path = Path(settings.DATABASES["default"]["NAME"])
+def database_path() -> Path:
+    """The embedded database's file."""
+    return Path(settings.DATABASES["default"]["NAME"])
+
+
+def database_check(path: Path) -> None:
+    """CannotStart, naming the file, when this SQLite database cannot be opened and written."""
     try:
         with closing(sqlite3.connect(path, timeout=5, isolation_level=None)) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -147,7 +151,7 @@ def demo_seed() -> None:
 
 
 STEPS: list[tuple[str, Callable[[], None]]] = [
-    ("database", database_check),
+    ("database", lambda: database_check(database_path())),
     ("migrations", database_migrate),
     ("translations", catalogues_compile),
     ("assets", assets_build),
