@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from inference.phases import SUMMED
 from inference.records import RequestRecord as Record
 from inference.stats import live_figures
 from pocs.common import events
@@ -58,8 +59,12 @@ class Recorder:
         with transaction.atomic():
             progressed = self._note_progress(measurement.moment)
             cancel = self._renew_lease()
+            ended = list(self._unsaved_records) if due else []
             if due:
                 self._flush(measurement.started_ns)
+            if ended and measurement.started_ns is not None:
+                rows = [phase_row(record, measurement.started_ns) for record in ended]
+                events.emit(f"run:{self.run.pk}", "requests", {"rows": rows})
             if progressed:
                 events.emit(f"run:{self.run.pk}", "progress", self.progress)
                 if due and self.run.matrix_id is not None:
@@ -183,6 +188,22 @@ def as_row(run: Run, record: Record, started_ns: int | None) -> RequestRecord:
         flags=record.flags,
         detail={key: value for key, value in detail.items() if value is not None},
     )
+
+
+def phase_row(record: Record, started_ns: int) -> dict[str, Any]:
+    """One ended request for the live waterfall: when it was sent and how long each phase took, in ms."""
+    sent_ns = record.stamps.get("sent_ns")
+    return {
+        "index": record.index,
+        "id": record.id,
+        "outcome": record.outcome,
+        "started_ms": (sent_ns - started_ns) / 1e6 if isinstance(sent_ns, int) else None,
+        "intervals_ms": {
+            name: round(record.intervals_ms[name] or 0.0, 3)
+            for name in (*SUMMED, "release")
+            if record.intervals_ms.get(name)
+        },
+    }
 
 
 def slow_row(record: Record, started_ns: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from pocs.runs.choices import Outcome
+from pocs.runs.recorder import LIVE_WINDOW_S
 
 #: below this many samples a p99 is the largest value under another name
 THIN_P99_BELOW = 100
@@ -108,17 +109,19 @@ class Tile:
     parts: tuple[TilePart, ...]
     note: str = ""
     n: int | None = None
+    counted: bool = True
 
 
 def tiles(summary: Mapping[str, Any] | None) -> list[Tile]:
-    """The current figures of a run, from its summary; without one they are empty and filled live."""
+    """The figures of a run from its summary; without one they are empty and filled live, of the last seconds."""
+    recent = _("last %(n)s s") % {"n": round(LIVE_WINDOW_S)} if summary is None else ""
     summary = summary or {}
     requests = summary.get("requests") or {}
 
     def times(field: str, label: str) -> Tile:
         found = summary.get(field) or {}
         parts = tuple(TilePart(f"{field}_{p}", found.get(p)) for p in ("p50", "p95"))
-        return Tile(label, "ms", "ms", parts, note="p50 / p95", n=found.get("n"))
+        return Tile(label, "ms", "ms", parts, note=joined("p50 / p95", recent), n=found.get("n"))
 
     memory = summary.get("memory") or {}
     return [
@@ -130,7 +133,8 @@ def tiles(summary: Mapping[str, Any] | None) -> list[Tile]:
             _("tokens/s"),
             "rate",
             (TilePart("output_tokens_per_second", summary.get("output_tokens_per_second")),),
-            n=requests.get("success"),
+            note=recent,
+            n=summary.get("succeeded", requests.get("success")),
         ),
         Tile(
             _("Error rate"),
@@ -145,15 +149,22 @@ def tiles(summary: Mapping[str, Any] | None) -> list[Tile]:
             "mib",
             (TilePart("memory_watermark_bytes", memory_watermark(memory)),),
             note=_("peak"),
+            counted=False,
         ),
         Tile(
             _("Cache hit rate"),
             "%",
             "percent",
             (TilePart("cache_hit_rate", summary.get("cache_hit_rate")),),
-            note=_("of prompt tokens"),
+            note=joined(_("of prompt tokens"), recent),
+            counted=False,
         ),
     ]
+
+
+def joined(*notes: str) -> str:
+    """The notes that are there, one after the other."""
+    return " · ".join(note for note in notes if note)
 
 
 def attempted_of(summary: Mapping[str, Any]) -> int | None:
@@ -178,10 +189,9 @@ def error_rate(summary: Mapping[str, Any]) -> float | None:
 
 
 #: figures of memory that say how much is taken as a whole, the best one first
-WATERMARKS = ("allocated_bytes", "rss_bytes", "gpu_memory_used_bytes", "peak_bytes")
+WATERMARKS = ("gpu_memory_used_peak_bytes", "rss_peak_bytes")
 
 
 def memory_watermark(memory: Mapping[str, Any]) -> float | None:
-    """The highest use of memory that was seen, in bytes."""
-    peak = memory.get("peak") if isinstance(memory.get("peak"), Mapping) else memory
-    return next((float(peak[key]) for key in WATERMARKS if peak.get(key) is not None), None)
+    """The highest use of memory that was seen, in bytes: of the device where there is one."""
+    return next((float(memory[key]) for key in WATERMARKS if memory.get(key) is not None), None)

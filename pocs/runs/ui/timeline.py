@@ -28,6 +28,7 @@ DRAWN_UNITS = 1000
 #: segments shorter than this are drawn this wide, so that they can be seen
 LEAST_UNITS = 1.5
 SHOWN_FROM_MS = 0.05
+SHOWN_SHARE = 0.0005
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def drawn_shares(shares: Iterable[Share]) -> list[DrawnShare]:
     """The observed shares laid end to end."""
     found, at = [], 0.0
     for part in shares:
-        if not part.share:
+        if not part.share or part.share < SHOWN_SHARE:
             continue
         css = f"phase-{PHASES.get(part.part, 'unexplained')}"
         width = part.share * DRAWN_UNITS

@@ -44,6 +44,7 @@ export class Charts {
   }
 
   async draw() {
+    this.prepareLegends();
     if (!window.vegaEmbed) await import(this.root.dataset.vega);
     await this.embedAll();
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.embedAll());
@@ -52,7 +53,6 @@ export class Charts {
         if (event.target.open) this.writeTable(key);
       });
     }
-    this.prepareLegends();
     this.watchPointer();
     this.readOut(null);
     this.root.dataset.drawn = "yes";

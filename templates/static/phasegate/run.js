@@ -29,7 +29,7 @@ function flat(sample) {
 let watermark = null;
 
 function showTiles(row) {
-  const known = ["memory_allocated_bytes", "memory_rss_bytes", "memory_gpu_memory_used_bytes"].find((key) => row[key] != null);
+  const known = ["memory_gpu_memory_used_bytes", "memory_rss_bytes"].find((key) => row[key] != null);
   if (known) watermark = Math.max(watermark ?? 0, row[known]);
   const values = { ...row, memory_watermark_bytes: watermark };
   for (const place of page.querySelectorAll("[data-figure]")) {
@@ -79,6 +79,7 @@ function showSlowest(rows) {
   if (body) {
     const phases = drawing.phases;
     const spanMs = Math.max(...rows.map((row) => totalMs(row.intervals_ms, Object.keys(phases))), 1);
+    page.querySelector("[data-slowest-span]").textContent = `${figure(spanMs, "ms")} ms`;
     body.replaceChildren(
       ...rows.map((row) => {
         const outcome = words.outcomes[row.outcome] ?? { label: row.outcome, tone: "calm" };
