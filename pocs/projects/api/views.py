@@ -137,9 +137,7 @@ class HistoryView(ActorGenericView):
     serializer_class = HistorySerializer
     pagination_class = HistoryPages
 
-    @extend_schema(
-        responses=HistorySerializer(many=True), summary="Audit entries, newest first"
-    )
+    @extend_schema(responses=HistorySerializer(many=True), summary="Audit entries, newest first")
     def get(self, request: Request, pk: int) -> Response:
         return self.page(selectors.history(self.actor, selectors.project_get(self.actor, pk)))
 

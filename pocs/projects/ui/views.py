@@ -84,6 +84,7 @@ def project_page(
         "blocks": blocks,
         "progress": selectors.progress_of(project),
         "steps": selectors.steps_of(project),
+        "unlinked": set(may) <= {"project_view"},
         "last_event": last_number(f"project:{project.pk}"),
         "refusal": refusal,
         "refusal_missing": getattr(refusal, "missing", []),
