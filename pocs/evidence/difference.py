@@ -10,6 +10,9 @@ from pocs.evidence.choices import EvidenceType, ResponsibilityKind
 from pocs.evidence.models import EvidenceRevision
 from pocs.evidence.presentation import Names, flatten, plain
 
+#: digits of a digest that tell two apart for a reader
+DIGEST_SHOWN = 16
+
 Leaves = dict[str, tuple[str, str]]  # key -> (label, value as text)
 
 
@@ -75,7 +78,8 @@ def body_leaves(type: EvidenceType | str, body: dict[str, Any], names: Names) ->
         elif field.kind == "rows":
             leaves |= _row_leaves(field, value or [], names)
         else:
-            leaves[field.name] = (str(field.label), plain(field, value, names))
+            text = plain(field, value, names)
+            leaves[field.name] = (str(field.label), text[:DIGEST_SHOWN] if field.kind == "digest" else text)
     return leaves
 
 

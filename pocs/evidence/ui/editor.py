@@ -187,6 +187,7 @@ class Editor:
             "method": REVIEW_METHOD[self.type],
             "conflict": self.conflict,
             "changes": self.conflict_changes(),
+            "refused": bool(self.form.errors or (self.rows is not None and self.rows.total_error_count())),
             "files_lost": bool(status != 200 and self.request.FILES),
         }
         return render(self.request, "evidence/form.html", context, status=status)

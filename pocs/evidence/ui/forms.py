@@ -44,6 +44,13 @@ class DraftPerson(Draftable, forms.ModelChoiceField):
     pass
 
 
+class RunChoice(forms.ModelChoiceField):
+    """A run by its number, scenario and target."""
+
+    def label_from_instance(self, obj: Run) -> str:
+        return " · ".join(str(part) for part in (obj, obj.scenario_version, obj.target) if part)
+
+
 class FilesInput(forms.ClearableFileInput):
     allow_multiple_selected = True
 
@@ -97,7 +104,7 @@ class EvidenceForm(forms.Form):
         common: dict[str, Any] = {"label": field.label, "help_text": field.help, "required": field.required}
         if field.kind == "run":
             runs = self.runs.filter(configuration__isnull=False)
-            return forms.ModelChoiceField(runs, empty_label=_("— typed by hand —"), **common)
+            return RunChoice(runs, empty_label=_("— typed by hand —"), **common)
         if field.kind == "user":
             return DraftPerson(active_people_of(actor), empty_label="—", **common)
         rows = 3 if field.kind in ("lines", "text") else 5

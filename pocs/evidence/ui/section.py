@@ -51,6 +51,7 @@ def type_blocks(project: Project, actor: Actor) -> list[TypeBlock]:
 def context(project: Project, actor: Actor) -> dict[str, Any]:
     """What the section's template needs."""
     return {
+        "project": project,
         "blocks": type_blocks(project, actor),
         "may_edit": policies.allowed(actor, "evidence.edit", project),
     }

@@ -36,7 +36,7 @@ def evidence_list(request: HttpRequest, pk: int) -> HttpResponse:
     """All evidence of a project by type."""
     actor = actor_of(request)
     project = project_get(actor, pk)
-    return render(request, "evidence/list.html", {"project": project, **section_context(project, actor)})
+    return render(request, "evidence/list.html", section_context(project, actor))
 
 
 @limited_uploads

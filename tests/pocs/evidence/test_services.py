@@ -244,7 +244,7 @@ def test_every_hand_in_a_draft_counts(cast: Cast, make_evidence: Make, deed: str
             services.attachment_remove(actor=lead, attachment=attachment)
     submitter = lead if deed == "submitted" else cast.contributor.as_actor()
     revision = services.revision_submit(actor=submitter, revision=revision)
-    with pytest.raises(NotPermitted, match=f"You {deed.split()[0].replace('edited', 'wrote')}"):
+    with pytest.raises(NotPermitted, match=f"You {deed.split(maxsplit=1)[0].replace('edited', 'wrote')}"):
         services.revision_review(actor=lead, revision=revision)
     with pytest.raises(NotPermitted):
         services.revision_return(actor=lead, revision=revision, reason="Better not.")
