@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
@@ -31,19 +32,21 @@ AXIS_WIDTH = 52
 RIGHT_PAD = 12
 
 
+PHASE_LABELS = {
+    "dispatch_delay": gettext_lazy("dispatch delay"),
+    "throttled": gettext_lazy("throttled"),
+    "network": gettext_lazy("network"),
+    "queue_wait": gettext_lazy("queue wait"),
+    "prefill": gettext_lazy("prefill"),
+    "decode": gettext_lazy("decode"),
+    "release": gettext_lazy("release"),
+    "unexplained": gettext_lazy("unexplained"),
+}
+
+
 def phase_label(phase: str) -> str:
     """The phase's name in the user's language; unknown phases keep their field name."""
-    labels = {
-        "dispatch_delay": _("dispatch delay"),
-        "throttled": _("throttled"),
-        "network": _("network"),
-        "queue_wait": _("queue wait"),
-        "prefill": _("prefill"),
-        "decode": _("decode"),
-        "release": _("release"),
-        "unexplained": _("unexplained"),
-    }
-    return labels.get(phase, phase)
+    return str(PHASE_LABELS.get(phase, phase))
 
 
 @dataclass(frozen=True)

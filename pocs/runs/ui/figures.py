@@ -113,7 +113,7 @@ class Tile:
 
 
 def tiles(summary: Mapping[str, Any] | None) -> list[Tile]:
-    """The figures of a run from its summary; without one they are empty and filled live, of the last seconds."""
+    """The figures of a run from its summary; without one they are empty and filled live."""
     recent = _("last %(n)s s") % {"n": round(LIVE_WINDOW_S)} if summary is None else ""
     summary = summary or {}
     requests = summary.get("requests") or {}
@@ -189,7 +189,7 @@ def error_rate(summary: Mapping[str, Any]) -> float | None:
 
 
 #: figures of memory that say how much is taken as a whole, the best one first
-WATERMARKS = ("gpu_memory_used_peak_bytes", "rss_peak_bytes")
+WATERMARKS = ("gpu_memory_used_peak_bytes", "rss_peak_bytes", "peak_bytes")
 
 
 def memory_watermark(memory: Mapping[str, Any]) -> float | None:

@@ -85,13 +85,11 @@ class TargetForm(forms.Form):
         label=_("Data type of the weights"),
         required=False,
         choices=[("", _("engine's default")), *((name, name) for name in DTYPES)],
-        help_text=_(
-            "int8 and int4 save memory and are faster at small batches (up to 4); above a batch of 8 "
-            "they are slower."
-        ),
     )
     max_batch = forms.IntegerField(label=_("Largest batch"), min_value=1, required=False)
     kv_blocks = forms.IntegerField(label=_("KV blocks"), min_value=1, required=False)
+    block_tokens = forms.IntegerField(label=_("Tokens per KV block"), min_value=1, required=False)
+    prefill_chunk_tokens = forms.IntegerField(label=_("Prefill chunk (tokens)"), min_value=1, required=False)
     threads = forms.IntegerField(label=_("Threads"), min_value=1, required=False)
     prefix_cache = forms.TypedChoiceField(
         label=_("Prefix cache"),
@@ -102,7 +100,15 @@ class TargetForm(forms.Form):
     )
     version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
-    ENGINE_FIELDS = ("dtype", "max_batch", "kv_blocks", "threads", "prefix_cache")
+    ENGINE_FIELDS = (
+        "dtype",
+        "max_batch",
+        "kv_blocks",
+        "block_tokens",
+        "prefill_chunk_tokens",
+        "threads",
+        "prefix_cache",
+    )
 
     def __init__(self, *args: Any, target: Target | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
