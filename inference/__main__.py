@@ -258,30 +258,27 @@ async def _unless(stop: asyncio.Event, work: Coroutine[Any, Any, Any]) -> Any:
 class _Progress:
     """How far the load is, on standard error: one moving line on a terminal, else a line now and then."""
 
-    EVERY_S = 2.0
+    CHANGED_EVERY_S, SAME_EVERY_S = 2.0, 20.0
 
     def __init__(self) -> None:
         self._moving = sys.stderr.isatty()
-        self._next_s = 0.0
+        self._said, self._said_s = "", 0.0
 
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
     def tick(self, state: LoadState) -> None:
-        now_s = time.monotonic()
-        if not self._moving and now_s < self._next_s:
-            return
-        self._next_s = now_s + self.EVERY_S
         line = (
             f"{state.phase}: {state.done}/{state.total} done, {state.failed} failed, "
             f"{len(state.in_flight)} under way"
         )
-        print(
-            f"\r{line:70}" if self._moving else line,
-            end="" if self._moving else "\n",
-            file=sys.stderr,
-            flush=True,
-        )
+        if self._moving:
+            print(f"\r{line:70}", end="", file=sys.stderr, flush=True)
+            return
+        now_s = time.monotonic()
+        if now_s - self._said_s >= (self.SAME_EVERY_S if line == self._said else self.CHANGED_EVERY_S):
+            self._said, self._said_s = line, now_s
+            self.say(line)
 
     def end(self) -> None:
         if self._moving:
