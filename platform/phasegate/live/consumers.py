@@ -1,6 +1,7 @@
 """The following side: a WebSocket that replays a stream from the database and then follows it."""
 
 import asyncio
+import contextlib
 import json
 import logging
 import time
@@ -89,7 +90,8 @@ class StreamConsumer(AsyncWebsocketConsumer):
                 return
 
     async def _send_event(self, event: dict[str, Any]) -> None:
-        await self.send(text_data=json.dumps(event, ensure_ascii=False, separators=(",", ":")))
+        with contextlib.suppress(OSError):  # the page has gone; its disconnect is on the way
+            await self.send(text_data=json.dumps(event, ensure_ascii=False, separators=(",", ":")))
         self.sent = event["number"]
 
     async def _permitted(self) -> bool:
@@ -111,7 +113,8 @@ class StreamConsumer(AsyncWebsocketConsumer):
                         await self._catch_up()
         except Exception:
             logger.exception("following %s ended", self.stream)
-            await self.close(1011)
+            with contextlib.suppress(OSError):
+                await self.close(1011)
 
 
 class UnknownConsumer(AsyncWebsocketConsumer):
