@@ -73,10 +73,7 @@ def _drawing(rows: list[dict[str, Any]], segments: list[dict[str, Any]], span_s:
         "texts": {
             "time": _("time"),
             "request": _("request"),
-            "phase": _("phase"),
-            "from": _("from"),
-            "to": _("to"),
-            "absent": _("not observed"),
+            "start": _("start"),
             "nothing": _("Nothing observed yet."),
         },
     }

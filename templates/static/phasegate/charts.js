@@ -261,7 +261,7 @@ export class Charts {
       requests.get(part.row)[part.phase] = part.to_ms - part.from_ms;
     }
     return [
-      [this.drawing.texts.request, `${this.drawing.texts.from} (s)`, ...phases.map(([, phase]) => `${phase.label} (ms)`)],
+      [this.drawing.texts.request, `${this.drawing.texts.start} (s)`, ...phases.map(([, phase]) => `${phase.label} (ms)`)],
       [...requests.values()].map((request) => [
         request.id,
         decimal(request.from / 1000, 2),

@@ -73,6 +73,6 @@ export function showConnection(root) {
       light.dataset.live = state;
       light.textContent = light.dataset[`text${state[0].toUpperCase()}${state.slice(1)}`] || "";
     }
-    if (notice) notice.hidden = state === "open";
+    if (notice) notice.hidden = state !== "lost";
   };
 }
