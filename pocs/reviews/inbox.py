@@ -17,8 +17,8 @@ from pocs.projects.models import Project, ProjectMember
 from pocs.projects.selectors import progress_of, projects_visible_to
 from pocs.reviews.choices import DecisionState, ObservationState, SignOffState, TaskState, WaiverState
 from pocs.reviews.eligibility import candidates
-from pocs.reviews.models import Condition, Decision, FollowThroughTask, Observation, Waiver
-from pocs.reviews.selectors import is_past, waiting_packages
+from pocs.reviews.models import Condition, Decision, FollowThroughTask, Observation, Waiver, is_past
+from pocs.reviews.selectors import waiting_packages
 from pocs.reviews.services.decisions import confirm_hindrance
 from pocs.runs.choices import RunState, Validity
 from pocs.runs.models import Run

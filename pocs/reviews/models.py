@@ -1,6 +1,9 @@
 """Reviews: conclusion, frozen packages, sign-offs, waivers, decision, follow-through, observation."""
 
+from datetime import date
+
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from pocs.common.models import VersionedModel
@@ -21,6 +24,11 @@ from pocs.reviews.choices import (
     TaskState,
     WaiverState,
 )
+
+
+def is_past(day: date | None) -> bool:
+    """Whether a due date lies before today (UTC)."""
+    return day is not None and day < timezone.now().date()
 
 
 class Conclusion(VersionedModel):
@@ -177,6 +185,11 @@ class Condition(VersionedModel):
     def __str__(self) -> str:
         return self.text[:80]
 
+    @property
+    def overdue(self) -> bool:
+        """Open although its date has passed (UTC)."""
+        return self.closed_at is None and is_past(self.due_on)
+
 
 class FollowThroughTask(VersionedModel):
     """Budget, procurement or launch: who does it by when (G11, Q19)."""
@@ -197,6 +210,11 @@ class FollowThroughTask(VersionedModel):
     def __str__(self) -> str:
         return self.get_kind_display()
 
+    @property
+    def overdue(self) -> bool:
+        """Open although its date has passed (UTC)."""
+        return self.state == TaskState.OPEN and is_past(self.due_on)
+
 
 class Observation(VersionedModel):
     """Who watches capacity, cost or stability after the launch (G12, Q20)."""
@@ -215,6 +233,11 @@ class Observation(VersionedModel):
 
     def __str__(self) -> str:
         return self.get_kind_display()
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the next reading's date has passed (UTC)."""
+        return is_past(self.next_reading_on)
 
 
 class ObservationReading(models.Model):

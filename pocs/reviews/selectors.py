@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import date
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -21,7 +20,6 @@ from pocs.reviews.choices import (
     SignOffState,
     Slot,
     TaskKind,
-    TaskState,
     WaiverState,
 )
 from pocs.reviews.difference import Difference, manifest_difference
@@ -33,6 +31,7 @@ from pocs.reviews.models import (
     Decision,
     FollowThroughTask,
     Observation,
+    ObservationReading,
     Package,
     SignOff,
     Waiver,
@@ -138,31 +137,31 @@ def business_result_of(actor: Actor, project: Project) -> BusinessResult | None:
 
 
 def task_get(actor: Actor, project: Project, kind: str) -> FollowThroughTask:
+    """One of the three tasks; one that nobody has set yet is an unsaved row with version 0."""
     policies.require(actor, "project.view", project)
-    row = FollowThroughTask.objects.filter(project=project, kind=kind).select_related("project").first()
-    if row is None:
-        raise NotFound(_("Nobody has been named for this task yet."))
-    return row
+    if kind not in TaskKind.values:
+        raise NotFound(_("There is no such task."))
+    rows = FollowThroughTask.objects.filter(project=project, kind=kind).select_related("project", "owner")
+    return rows.first() or FollowThroughTask(project=project, kind=kind, version=0)
 
 
 def observation_get(actor: Actor, project: Project, kind: str) -> Observation:
+    """One of the three observations; one without an observer yet is an unsaved row with version 0."""
     policies.require(actor, "project.view", project)
-    row = Observation.objects.filter(project=project, kind=kind).select_related("project").first()
-    if row is None:
-        raise NotFound(_("Nobody has been named for this observation yet."))
-    return row
+    if kind not in ObservationKind.values:
+        raise NotFound(_("There is no such observation."))
+    rows = Observation.objects.filter(project=project, kind=kind).select_related("project", "observer")
+    return rows.first() or Observation(project=project, kind=kind, version=0)
 
 
-def observations_of(actor: Actor, project: Project) -> QuerySet[Observation]:
-    """The project's observations with their readings."""
-    policies.require(actor, "project.view", project)
-    rows = Observation.objects.filter(project=project).select_related("observer", "project")
-    return rows.prefetch_related("readings__entered_by").order_by("kind")
+def readings_of(observation: Observation) -> QuerySet[ObservationReading]:
+    """Readings of an observation that was read through `observation_get`, newest first."""
+    return ObservationReading.objects.filter(observation_id=observation.pk).select_related("entered_by")
 
 
-def tasks_of(actor: Actor, project: Project) -> QuerySet[FollowThroughTask]:
-    policies.require(actor, "project.view", project)
-    return FollowThroughTask.objects.filter(project=project).select_related("owner", "done_by", "project")
+def person_of(project: Project, pk: int) -> User | None:
+    """A person of the project's organisation by number; None for anyone else."""
+    return User.objects.filter(pk=pk, organisation_id=project.organisation_id).first()
 
 
 @dataclass(frozen=True)
@@ -178,8 +177,7 @@ class TaskView:
 
     @property
     def overdue(self) -> bool:
-        task = self.task
-        return bool(task and task.state == TaskState.OPEN and is_past(task.due_on))
+        return self.task is not None and self.task.overdue
 
 
 @dataclass(frozen=True)
@@ -195,7 +193,7 @@ class ObservationView:
 
     @property
     def overdue(self) -> bool:
-        return bool(self.observation and is_past(self.observation.next_reading_on))
+        return self.observation is not None and self.observation.overdue
 
 
 def task_views(project: Project) -> list[TaskView]:
@@ -290,11 +288,6 @@ def members_of(project: Project) -> list[User]:
     """Active people with any role on the project: those to whom a duty can be given."""
     ids = project.members.values("user_id")
     return list(User.objects.filter(pk__in=ids, is_active=True).order_by("username"))
-
-
-def is_past(day: date | None) -> bool:
-    """Whether a due date lies before today (UTC)."""
-    return day is not None and day < timezone.now().date()
 
 
 def _seen(actor, row, detail: str):  # type: ignore[no-untyped-def]  # any model with a project

@@ -139,6 +139,7 @@ SPECTACULAR_SETTINGS = {
         "PackageState": "pocs.reviews.choices.PackageState",
         "SignOffState": "pocs.reviews.choices.SignOffState",
         "DecisionState": "pocs.reviews.choices.DecisionState",
+        "DecisionOutcome": "pocs.reviews.choices.DecisionOutcome",
     },
 }
 

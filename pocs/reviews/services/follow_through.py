@@ -74,7 +74,9 @@ def task_done(*, actor: Actor, task: FollowThroughTask, note: str = "") -> Follo
     may = "project.view" if task.owner_id == user_id else "followthrough.edit"
     policies.require(actor, may, project)
     require_reached(project, ProjectState.DECIDED)
-    row = FollowThroughTask.objects.select_for_update().get(pk=task.pk)
+    row = FollowThroughTask.objects.select_for_update().filter(pk=task.pk).first()
+    if row is None:
+        raise Conflict(_("Nobody has been named for this task yet."))
     if row.state == TaskState.DONE:
         raise Conflict(_("The task is done already."))
     if row.kind == TaskKind.LAUNCH:
@@ -174,7 +176,7 @@ def observation_read(
     if len(unit) > 40:
         detail = _("The unit has at most 40 characters.")
         raise InvalidInput(detail, [FieldError("/unit", "too-long", detail)])
-    row = Observation.objects.select_for_update().get(pk=observation.pk)
+    row = _named(observation)
     if row.state == ObservationState.CLOSED:
         raise Conflict(_("This observation is closed."))
     if next_reading_on is not None:
@@ -208,7 +210,7 @@ def observation_close(*, actor: Actor, observation: Observation) -> Observation:
     require_person(actor)
     policies.require(actor, "observation.edit", observation.project)
     require_reached(observation.project, ProjectState.OBSERVING)
-    row = Observation.objects.select_for_update().get(pk=observation.pk)
+    row = _named(observation)
     if row.state == ObservationState.CLOSED:
         raise Conflict(_("This observation is closed."))
     if not row.readings.exists():
@@ -220,6 +222,14 @@ def observation_close(*, actor: Actor, observation: Observation) -> Observation:
         actor=actor, verb="observation.closed", obj=row, project_id=row.project_id, after=_observation(row)
     )
     tell(row.project, "observation", observation=row.kind, state=row.state)
+    return row
+
+
+def _named(observation: Observation) -> Observation:
+    """The stored observation under its lock; Conflict while nobody is named for it."""
+    row = Observation.objects.select_for_update().filter(pk=observation.pk).first()
+    if row is None:
+        raise Conflict(_("Nobody has been named for this observation yet."))
     return row
 
 

@@ -168,6 +168,5 @@ def _conditions(
         if condition.closed_at is None and current.state == DecisionState.CONFIRMED and mine:
             prefix = f"condition-{condition.pk}"
             form = closing[1] if closing and closing[0] == condition.pk else CloseConditionForm(prefix=prefix)
-        overdue = condition.closed_at is None and selectors.is_past(condition.due_on)
-        rows.append({"condition": condition, "form": form, "overdue": overdue})
+        rows.append({"condition": condition, "form": form})
     return rows

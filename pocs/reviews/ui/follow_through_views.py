@@ -39,6 +39,7 @@ def task_set(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
     """Name owner and date of one task."""
     actor = actor_of(request)
     project = project_get(actor, pk)
+    selectors.task_get(actor, project, kind)
     form = TaskForm(request.POST, prefix=kind, project=project)
     status = 400
     if form.is_valid():
@@ -74,6 +75,7 @@ def observer_set(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
     """Name the observer of one of the three."""
     actor = actor_of(request)
     project = project_get(actor, pk)
+    selectors.observation_get(actor, project, kind)
     form = ObserverForm(request.POST, prefix=kind, project=project)
     status = 400
     if form.is_valid():

@@ -1,0 +1,1 @@
+"""Reviews over REST, over the same services as the pages."""

@@ -1,0 +1,157 @@
+"""Follow-through, observation and the one-page sheet over REST."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.utils import translation
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from pocs.common.api.views import ActorAPIView, ActorGenericView
+from pocs.projects.selectors import project_get
+from pocs.reviews import selectors, services
+from pocs.reviews.api.package_views import CHANGED, IF_MATCH, REFUSALS, checked
+from pocs.reviews.api.serializers import (
+    ObservationSerializer,
+    ObservationWriteSerializer,
+    ReadingSerializer,
+    ReadingWriteSerializer,
+    SheetSerializer,
+    TaskSerializer,
+    TaskWriteSerializer,
+)
+from pocs.reviews.choices import ObservationKind, TaskKind
+from pocs.reviews.sheet.content import sheet_of
+from pocs.reviews.sheet.language import sheet_language
+
+
+def _whole_list(rows: Sequence[Any]) -> dict[str, Any]:
+    """A list that is never longer than a page, in the form of one."""
+    return {"next": None, "previous": None, "results": rows}
+
+
+class TasksView(ActorGenericView):
+    serializer_class = TaskSerializer
+
+    @extend_schema(responses=TaskSerializer(many=True), summary="Budget, procurement and launch")
+    def get(self, request: Request, pk: int) -> Response:
+        project = project_get(self.actor, pk)
+        rows = [selectors.task_get(self.actor, project, kind) for kind in TaskKind.values]
+        return Response(_whole_list(TaskSerializer(rows, many=True).data))
+
+
+class TaskView(ActorAPIView):
+    @extend_schema(responses=TaskSerializer, summary="One task; version 0 while nobody is named")
+    def get(self, request: Request, pk: int, kind: str) -> Response:
+        row = selectors.task_get(self.actor, project_get(self.actor, pk), kind)
+        return self.answer(row, TaskSerializer(row).data)
+
+    @extend_schema(
+        request=TaskWriteSerializer,
+        responses={200: TaskSerializer} | REFUSALS | CHANGED,
+        parameters=[IF_MATCH],
+        summary="Name owner and date of a task",
+    )
+    def put(self, request: Request, pk: int, kind: str) -> Response:
+        project = project_get(self.actor, pk)
+        version = self.version_to_change(selectors.task_get(self.actor, project, kind))
+        given = checked(TaskWriteSerializer, request)
+        owner = selectors.person_of(project, given.pop("owner"))
+        row = services.task_set(
+            actor=self.actor, project=project, kind=kind, owner=owner, version=version, **given
+        )
+        return self.answer(row, TaskSerializer(row).data)
+
+
+class TaskDoneView(ActorAPIView):
+    @extend_schema(
+        request=None,
+        responses={200: TaskSerializer} | REFUSALS,
+        summary="Report a task as done; open conditions block the launch",
+    )
+    def post(self, request: Request, pk: int, kind: str) -> Response:
+        task = selectors.task_get(self.actor, project_get(self.actor, pk), kind)
+        row = services.task_done(actor=self.actor, task=task)
+        return self.answer(row, TaskSerializer(row).data)
+
+
+class ObservationsView(ActorGenericView):
+    serializer_class = ObservationSerializer
+
+    @extend_schema(responses=ObservationSerializer(many=True), summary="Capacity, cost and stability")
+    def get(self, request: Request, pk: int) -> Response:
+        project = project_get(self.actor, pk)
+        rows = [selectors.observation_get(self.actor, project, kind) for kind in ObservationKind.values]
+        return Response(_whole_list(ObservationSerializer(rows, many=True).data))
+
+
+class ObservationView(ActorAPIView):
+    @extend_schema(
+        responses=ObservationSerializer, summary="One observation; version 0 while nobody is named"
+    )
+    def get(self, request: Request, pk: int, kind: str) -> Response:
+        row = selectors.observation_get(self.actor, project_get(self.actor, pk), kind)
+        return self.answer(row, ObservationSerializer(row).data)
+
+    @extend_schema(
+        request=ObservationWriteSerializer,
+        responses={200: ObservationSerializer} | REFUSALS | CHANGED,
+        parameters=[IF_MATCH],
+        summary="Name the observer",
+    )
+    def put(self, request: Request, pk: int, kind: str) -> Response:
+        project = project_get(self.actor, pk)
+        version = self.version_to_change(selectors.observation_get(self.actor, project, kind))
+        given = checked(ObservationWriteSerializer, request)
+        observer = selectors.person_of(project, given.pop("observer"))
+        row = services.observation_set(
+            actor=self.actor, project=project, kind=kind, observer=observer, version=version, **given
+        )
+        return self.answer(row, ObservationSerializer(row).data)
+
+
+class ReadingsView(ActorGenericView):
+    serializer_class = ReadingSerializer
+
+    @extend_schema(responses=ReadingSerializer(many=True), summary="Readings of an observation")
+    def get(self, request: Request, pk: int, kind: str) -> Response:
+        row = selectors.observation_get(self.actor, project_get(self.actor, pk), kind)
+        return self.page(selectors.readings_of(row))
+
+    @extend_schema(
+        request=ReadingWriteSerializer,
+        responses={201: ReadingSerializer} | REFUSALS,
+        summary="Enter a reading with its unit",
+    )
+    def post(self, request: Request, pk: int, kind: str) -> Response:
+        row = selectors.observation_get(self.actor, project_get(self.actor, pk), kind)
+        reading = services.observation_read(
+            actor=self.actor, observation=row, **checked(ReadingWriteSerializer, request)
+        )
+        return Response(ReadingSerializer(reading).data, status=201)
+
+
+class ObservationCloseView(ActorAPIView):
+    @extend_schema(
+        request=None,
+        responses={200: ObservationSerializer} | REFUSALS,
+        summary="End an observation that has a reading",
+    )
+    def post(self, request: Request, pk: int, kind: str) -> Response:
+        row = selectors.observation_get(self.actor, project_get(self.actor, pk), kind)
+        row = services.observation_close(actor=self.actor, observation=row)
+        return self.answer(row, ObservationSerializer(row).data)
+
+
+class SheetView(ActorAPIView):
+    @extend_schema(
+        responses={200: SheetSerializer} | REFUSALS,
+        parameters=[OpenApiParameter("lang", enum=[code for code, _name in settings.LANGUAGES])],
+        summary="The one-page sheet",
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        project = project_get(self.actor, pk)
+        with translation.override(sheet_language(request.query_params.get("lang"))):
+            return Response(SheetSerializer(sheet_of(project)).data)
