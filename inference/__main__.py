@@ -90,7 +90,13 @@ def _measure(options: argparse.Namespace) -> int:
         try:
             info = await _unless(stop, target.open())
             session = await measure(
-                target, info, requests, plan, limits=limits, stop=stop, on_tick=progress and progress.tick
+                target,
+                info,
+                requests,
+                plan,
+                limits=limits,
+                stop=stop,
+                on_tick=progress.tick if progress else None,
             )
         finally:
             await target.close()

@@ -228,15 +228,15 @@ def _engine_intervals(
         return
     first_ns, last_ns = max(admitted_ns, reads[0][0]), max(admitted_ns, reads[-1][0])
     work = _union([(start, end) for start, end, _ in trace.chunks] + trace.decode_steps)
-    out["prefill"] = _ms(admitted_ns, first_ns)
-    out["prefill_compute"] = _overlap_ns(work, admitted_ns, first_ns) / _NS_PER_MS
-    out["prefill_wait"] = (out["prefill"] or 0.0) - out["prefill_compute"]
-    out["decode"] = _ms(first_ns, last_ns)
-    out["decode_compute"] = _overlap_ns(work, first_ns, last_ns) / _NS_PER_MS
+    prefill = (first_ns - admitted_ns) / _NS_PER_MS
+    compute = _overlap_ns(work, admitted_ns, first_ns) / _NS_PER_MS
+    out |= {"prefill": prefill, "prefill_compute": compute, "prefill_wait": prefill - compute}
+    decode = (last_ns - first_ns) / _NS_PER_MS
+    compute = _overlap_ns(work, first_ns, last_ns) / _NS_PER_MS
     waits = _union(list(zip(trace.preempted_ns, trace.admitted_ns[1:], strict=False)))
     requeue = _overlap_ns(waits, first_ns, last_ns) / _NS_PER_MS
-    out["requeue_wait"] = requeue if waits else None
-    out["decode_stall"] = max(0.0, (out["decode"] or 0.0) - out["decode_compute"] - requeue)
+    out |= {"decode": decode, "decode_compute": compute, "requeue_wait": requeue if waits else None}
+    out["decode_stall"] = max(0.0, decode - compute - requeue)
 
 
 def _endpoint_intervals(
@@ -259,8 +259,9 @@ def _endpoint_intervals(
     if (queue_ms or 0.0) + prefill_ms > available_ms + _SERVER_TOLERANCE_NS / _NS_PER_MS:
         flags.append(SERVER_PHASES_CONTRADICT)
         return
-    out["prefill"] = min(prefill_ms, available_ms)
-    out["queue_wait"] = None if queue_ms is None else min(queue_ms, available_ms - out["prefill"])
+    prefill_ms = min(prefill_ms, available_ms)
+    out["prefill"] = prefill_ms
+    out["queue_wait"] = None if queue_ms is None else min(queue_ms, available_ms - prefill_ms)
 
 
 def server_phases_ms(trace: Trace) -> tuple[float | None, float | None]:

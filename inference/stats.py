@@ -16,6 +16,8 @@ THIN_BELOW = 100  # samples; below, p99 rests on fewer than one request
 DISPATCH_DELAY_P99_LIMIT_MS = 50.0
 LOOP_LAG_P99_LIMIT_MS = 50.0
 
+SHOWN_INTERVALS = ("dispatch_delay", "queue_wait", "prefill", "decode", "release", "unexplained")
+
 #: telemetry keys of sizes that stand still, and of those whose peak matters
 FIXED_MEMORY = ("weights_bytes", "kv_pool_bytes", "gpu_memory_bytes", "system_memory_bytes")
 MOVING_MEMORY = {
@@ -72,13 +74,10 @@ def summarise(
     """
     window, excluded = measured_window(records, cooldown_from_ns=cooldown_from_ns)
     successes = [record for record in window if record.outcome == "success"]
-    by_outcome = {outcome: sum(r.outcome == outcome for r in window) for outcome in OUTCOMES}
     window_s = _window_s(window)
-    output_tokens = _total(record.output_tokens for record in successes)
-    input_tokens = _total(record.input_tokens for record in successes)
     summary: dict[str, Any] = {
         "schema": SCHEMA,
-        "requests": by_outcome,
+        "requests": {outcome: sum(r.outcome == outcome for r in window) for outcome in OUTCOMES},
         "attempted": len(window),
         "succeeded": len(successes),
         "warmup_requests": sum(record.warmup for record in records),
@@ -88,27 +87,9 @@ def summarise(
         "load": dict(load or {}),
         "concurrency": _concurrency(window, window_s, load),
         "window_s": window_s,
-        "input_tokens": input_tokens,
-        "output_tokens": output_tokens,
-        "output_tokens_source": sorted({r.output_tokens_source for r in successes if r.output_tokens_source}),
-        "partial_output_tokens": _total(r.output_tokens for r in window if r.outcome != "success"),
-        "output_tokens_per_second": _rate(output_tokens, window_s),
-        "total_tokens_per_second": _rate(_sum_known(input_tokens, output_tokens), window_s),
-        "requests_per_second": _rate(len(successes), window_s),
+        **_throughput(window, successes, window_s),
         "latency_from": "scheduled" if (load or {}).get("open_loop") else "sent",
-        "ttft_ms": figures(r.ttft_ms for r in successes),
-        "ttfv_ms": figures(r.ttfv_ms for r in successes),
-        "ttfot_ms": figures(r.ttfot_ms for r in successes),
-        "tpot_ms": figures(r.tpot_ms for r in successes),
-        "itl_ms": figures(gap for r in successes if r.streamed for gap in gaps_ms(r.reads)),
-        "max_gap_ms": figures(r.max_gap_ms for r in successes if r.streamed),
-        "e2e_ms": figures(r.e2e_ms for r in successes),
-        **{
-            f"{name}_ms": figures(r.intervals_ms.get(name) for r in successes)
-            for name in ("dispatch_delay", "queue_wait", "prefill", "decode", "release", "unexplained")
-        },
-        "input_tokens_per_request": figures(r.input_tokens for r in successes),
-        "output_tokens_per_request": figures(r.output_tokens for r in successes),
+        **_distributions(successes),
         "cache_hit_rate": cache_hit_rate(window),
         "flags": _flag_counts(successes),
         "memory": memory_watermark(telemetry),
@@ -336,6 +317,40 @@ def _concurrency(
         "asked": (load or {}).get("concurrency"),
         "mean": busy_ns / _NS_PER_S / window_s if window_s else None,
         "peak": peak if events else None,
+    }
+
+
+def _throughput(
+    window: Sequence[RequestRecord], successes: Sequence[RequestRecord], window_s: float | None
+) -> dict[str, Any]:
+    """Tokens and requests of the successes, in all and a second; other requests' tokens stay apart."""
+    output_tokens = _total(record.output_tokens for record in successes)
+    input_tokens = _total(record.input_tokens for record in successes)
+    return {
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "output_tokens_source": sorted({r.output_tokens_source for r in successes if r.output_tokens_source}),
+        "partial_output_tokens": _total(r.output_tokens for r in window if r.outcome != "success"),
+        "output_tokens_per_second": _rate(output_tokens, window_s),
+        "total_tokens_per_second": _rate(_sum_known(input_tokens, output_tokens), window_s),
+        "requests_per_second": _rate(len(successes), window_s),
+    }
+
+
+def _distributions(successes: Sequence[RequestRecord]) -> dict[str, Any]:
+    """The figures of every latency, interval and length, over successes."""
+    streamed = [record for record in successes if record.streamed]
+    return {
+        "ttft_ms": figures(r.ttft_ms for r in successes),
+        "ttfv_ms": figures(r.ttfv_ms for r in successes),
+        "ttfot_ms": figures(r.ttfot_ms for r in successes),
+        "tpot_ms": figures(r.tpot_ms for r in successes),
+        "itl_ms": figures(gap for r in streamed for gap in gaps_ms(r.reads)),
+        "max_gap_ms": figures(r.max_gap_ms for r in streamed),
+        "e2e_ms": figures(r.e2e_ms for r in successes),
+        **{f"{name}_ms": figures(r.intervals_ms.get(name) for r in successes) for name in SHOWN_INTERVALS},
+        "input_tokens_per_request": figures(r.input_tokens for r in successes),
+        "output_tokens_per_request": figures(r.output_tokens for r in successes),
     }
 
 

@@ -4,7 +4,7 @@ import asyncio
 import ssl
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -172,7 +172,7 @@ class Connection:
         self._transport.write(b"".join(part for part in parts if part))
         return sent_ns
 
-    async def events(self) -> AsyncIterator[Stamped]:
+    async def events(self) -> AsyncGenerator[Stamped, None]:
         """Response, Data and EndOfMessage of one answer, each with the stamp of the read that holds it.
 
         Raises ConnectionFailed when the connection ends before the answer does.

@@ -206,7 +206,7 @@ class OpenAITarget:
             fields["stream_options"] = {"include_usage": True}
             if self._running_usage:
                 fields["stream_options"]["continuous_usage_stats"] = True
-        optional = {
+        optional: dict[str, tuple[Any, Any]] = {
             "top_p": (request.top_p, 1.0),
             "top_k": (request.top_k, 0),
             "seed": (request.seed, None),

@@ -102,7 +102,7 @@ def _characters(record: RequestRecord) -> str:
 
 
 def _outcome(record: RequestRecord) -> str:
-    parts = [record.outcome]
+    parts: list[str] = [record.outcome]
     if record.finish_reason:
         parts.append(f"finish reason {record.finish_reason}")
     if record.status not in (None, 200):

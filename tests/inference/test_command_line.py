@@ -78,7 +78,8 @@ def test_measure_writes_the_contract_s_files(
     assert [row["id"] for row in rows] == [f"q{i}" for i in range(6)]
     fields = (
         "id outcome finish_reason error text reasoning_text token_ids input_tokens cached_tokens "
-        "output_tokens output_tokens_source ttft_ms ttfv_ms ttfot_ms tpot_ms e2e_ms max_gap_ms stamps intervals_ms reads"
+        "output_tokens output_tokens_source ttft_ms ttfv_ms ttfot_ms tpot_ms e2e_ms max_gap_ms "
+        "stamps intervals_ms reads"
     )
     assert set(fields.split()) <= set(rows[0])
     assert (rows[0]["output_tokens"], rows[0]["tenant"]) == (6, "t")
