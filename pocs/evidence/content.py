@@ -25,35 +25,35 @@ class ContentMismatch(Conflict):
 
 
 def content_of(revision: EvidenceRevision) -> dict[str, Any]:
-    """What `content_sha256` covers, read from the database and not from the instance's memory.
-
-    JSON columns may come back from the database in another spelling of the same number, so the
-    digest is always taken over what was read back.
-    """
-    stored = EvidenceRevision.objects.select_related("evidence").get(pk=revision.pk)
+    """What `content_sha256` covers, of a revision as it was read."""
     return {
-        "type": stored.evidence.type,
-        "title": stored.title,
-        "body": stored.body,
+        "type": revision.evidence.type,
+        "title": revision.title,
+        "body": revision.body,
         "runs": [
-            {"run": pk, "manifest_sha256": None if manifest is None else digest(manifest)}
-            for pk, manifest in stored.runs.order_by("pk").values_list("pk", "manifest")
+            {"run": run.pk, "manifest_sha256": None if run.manifest is None else digest(run.manifest)}
+            for run in sorted(revision.runs.all(), key=lambda run: run.pk)
         ],
         "attachments": [
             {"name": item.name, "size_bytes": item.size_bytes, "sha256": item.sha256}
-            for item in stored.attachments.order_by("name", "sha256", "pk")
+            for item in sorted(revision.attachments.all(), key=lambda item: (item.name, item.sha256, item.pk))
         ],
     }
 
 
-def content_digest(revision: EvidenceRevision) -> str:
-    """SHA-256 over the canonical form of `content_of(revision)`."""
-    return digest(content_of(revision))
+def stored_digest(revision: EvidenceRevision) -> str:
+    """SHA-256 over the canonical content that the database holds now.
+
+    JSON columns may come back from the database in another spelling of the same number, so a digest
+    is never taken over what is still in memory.
+    """
+    stored = EvidenceRevision.objects.select_related("evidence").get(pk=revision.pk)
+    return digest(content_of(stored))
 
 
 def check_content(revision: EvidenceRevision) -> None:
-    """Raise ContentMismatch unless the stored content still has the revision's digest."""
-    found = content_digest(revision)
+    """Raise ContentMismatch unless a revision just read has the content that its digest covers."""
+    found = digest(content_of(revision))
     if found != revision.content_sha256:
         raise ContentMismatch(
             _(

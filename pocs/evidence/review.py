@@ -50,19 +50,15 @@ def review_rows(revision: EvidenceRevision) -> ReviewRows:
 
 
 def review_missing(revision: EvidenceRevision) -> list[str]:
-    """What keeps the revision from passing its review method; without computing any percentile."""
+    """What keeps the revision from passing its review method; without computing any percentile.
+
+    A method that would return no row is among it: what the rows are made of is then missing.
+    """
     runs = list(revision.runs.all())
     kind = EvidenceType(revision.evidence.type)
     found = [str(lack.detail) for lack in missing_fields(type=kind, body=revision.body, runs=runs)]
     found += [run_refusal(run) for run in runs if not run.counts_as_evidence]
     return found + _MISSING[kind](revision)
-
-
-def review_has_rows(revision: EvidenceRevision) -> bool:
-    """Whether the review method returns anything; without computing any percentile."""
-    if revision.evidence.type == EvidenceType.RUNTIME:
-        return bool(population_counts(revision.runs.all()))
-    return bool(_ROWS[EvidenceType(revision.evidence.type)](revision))
 
 
 def _configuration_rows(revision: EvidenceRevision) -> list[dict[str, Any]]:
@@ -146,9 +142,7 @@ def _short(distribution: dict[str, Any]) -> dict[str, Any]:
 def _runtime_missing(revision: EvidenceRevision) -> list[str]:
     groups = population_counts(revision.runs.all())
     if not groups:
-        return (
-            [_("The attached runs hold no request that could be queried.")] if revision.runs.exists() else []
-        )
+        return [_("The attached runs hold no request that could be queried.")] if revision.runs.all() else []
     found = []
     for group in groups:
         if not group.tenant and not group.application:

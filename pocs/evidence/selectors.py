@@ -1,6 +1,6 @@
 """What can be read of evidence, scoped by the reader's organisation and role."""
 
-from django.db.models import Max, Prefetch, Q, QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
@@ -108,17 +108,13 @@ def attachment_get(actor: Actor, pk: int, *, revision_pk: int | None = None) -> 
 
 def current_revisions(project: Project) -> list[EvidenceRevision]:
     """The newest reviewed or frozen revision of each evidence, by type: what the project rests on."""
-    current = EvidenceRevision.objects.filter(evidence__project=project, state__in=CURRENT_STATES)
-    newest = current.order_by().values("evidence_id").annotate(newest=Max("number"))
-    wanted = Q(pk=None)
-    for row in newest:
-        wanted |= Q(evidence_id=row["evidence_id"], number=row["newest"])
-    return list(
-        EvidenceRevision.objects.filter(wanted)
+    rows = (
+        EvidenceRevision.objects.filter(evidence__project=project, state__in=CURRENT_STATES)
         .select_related("evidence__project", "created_by", "reviewed_by")
         .prefetch_related("runs", "attachments")
-        .order_by("evidence__type", "evidence_id")
+        .order_by("evidence__type", "evidence_id", "number")
     )
+    return list({revision.evidence_id: revision for revision in rows}.values())
 
 
 def unreviewed_revisions(project: Project, type: EvidenceType) -> list[EvidenceRevision]:
@@ -134,7 +130,7 @@ def unreviewed_revisions(project: Project, type: EvidenceType) -> list[EvidenceR
 
 def waiting_for_review(actor: Actor) -> list[EvidenceRevision]:
     """Submitted revisions that this person may review, longest waiting first."""
-    if not actor.is_person:
+    if not actor.is_person or actor.user_id is None:
         return []
     user = User.objects.filter(pk=actor.user_id, is_active=True).first()
     if user is None:

@@ -3,8 +3,16 @@
 from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
+from pocs.common.errors import NotPermitted
 from pocs.evidence.models import Contribution, Evidence
 from pocs.people import policies
+
+
+def person_behind(actor: Actor) -> int:
+    """The person who answers for what the actor writes: itself, or the sponsor of a token."""
+    if actor.user_id is None:
+        raise NotPermitted(_("Evidence is written by a person or by a token with its sponsor."))
+    return actor.user_id
 
 
 def review_refusal(actor: Actor, evidence: Evidence) -> str:
@@ -17,7 +25,7 @@ def review_refusal(actor: Actor, evidence: Evidence) -> str:
     if not policies.allowed(actor, "evidence.review", evidence.project):
         return _("Your role on this project does not include reviewing evidence.")
     contribution = (
-        Contribution.objects.filter(revision__evidence=evidence, user_id=actor.user_id)
+        Contribution.objects.filter(revision__evidence=evidence, user_id=person_behind(actor))
         .select_related("revision", "token")
         .first()
     )

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.conf import settings
 from django.core.files.uploadhandler import FileUploadHandler, SkipFile
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
 from pocs.evidence.files import plain_name
@@ -42,7 +43,7 @@ def limit_uploads(request: Any) -> None:
     request.upload_handlers.insert(0, LimitedUploadHandler(request))
 
 
-def limited_uploads(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def limited_uploads(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
     """A view whose uploads are limited while they arrive; outermost decorator.
 
     The middleware's CSRF check would read the body before the handler is there, so the check is
@@ -52,7 +53,7 @@ def limited_uploads(view: Callable[..., HttpResponse]) -> Callable[..., HttpResp
 
     @csrf_exempt
     @wraps(view)
-    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if request.method == "POST":
             limit_uploads(request)
         return protected(request, *args, **kwargs)

@@ -64,7 +64,7 @@ def population_counts(runs: Iterable[Run]) -> list[PopulationCount]:
         with_generation=Count("tpot_ms", filter=success),
     )
     found = [PopulationCount(**row) for row in grouped]
-    recorded = set(rows.values_list("run_id", flat=True).distinct())
+    recorded: set[Any] = set(rows.values_list("run_id", flat=True).distinct())
     for run in by_pk.values():
         if run.pk not in recorded and run.summary:
             group = _of_summary(run)
@@ -85,7 +85,7 @@ def populations(runs: Iterable[Run]) -> list[Population]:
     """One population per tenant and application over these runs, warm-up left out."""
     by_pk = {run.pk: run for run in runs}
     groups: dict[tuple[str, str], list[tuple[Any, ...]]] = defaultdict(list)
-    recorded: set[int] = set()
+    recorded: set[Any] = set()
     rows = RequestRecord.objects.filter(run__in=by_pk, warmup=False).order_by()
     for tenant, application, *row in rows.values_list(
         "tenant", "application", "run_id", "outcome", "ttft_ms", "tpot_ms", "queue_wait_ms"

@@ -38,7 +38,7 @@ class RevisionAttachmentsView(ActorGenericView):
     def post(self, request: Request, pk: int) -> Response:
         revision = selectors.revision_get(self.actor, pk)
         serializer = AttachmentWriteSerializer(data=request.data)
-        skipped: list[str] = request._request.too_large_files
+        skipped: list[str] = getattr(request._request, "too_large_files", [])
         if skipped:
             raise too_large(skipped[0])
         serializer.is_valid(raise_exception=True)

@@ -75,7 +75,7 @@ class RevisionSerializer(RevisionSummarySerializer):
     """A revision with its content, which has been compared with its digest."""
 
     body = BodyField(read_only=True)
-    runs = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
+    runs: Any = serializers.PrimaryKeyRelatedField(many=True, read_only=True)
     attachments = AttachmentSerializer(many=True, read_only=True)
 
     class Meta(RevisionSummarySerializer.Meta):

@@ -21,6 +21,7 @@ from pocs.evidence.api.serializers import (
     RevisionWriteSerializer,
 )
 from pocs.evidence.choices import EvidenceType
+from pocs.evidence.content import check_content
 from pocs.evidence.models import EvidenceRevision
 
 IF_MATCH = OpenApiParameter(
@@ -124,7 +125,7 @@ class RevisionView(ActorAPIView):
     @extend_schema(responses=RevisionSerializer, summary="One revision with its content")
     def get(self, request: Request, pk: int, evidence_pk: int | None = None) -> Response:
         revision = selectors.revision_get(self.actor, pk, evidence_pk=evidence_pk)
-        services.revision_verify(revision)
+        check_content(revision)
         return self.answer(revision, RevisionSerializer(revision).data)
 
 
@@ -132,7 +133,7 @@ class RevisionRowsView(ActorAPIView):
     @extend_schema(responses=ReviewRowsSerializer, summary="The review method, executed as a query")
     def get(self, request: Request, pk: int) -> Response:
         revision = selectors.revision_get(self.actor, pk)
-        services.revision_verify(revision)
+        check_content(revision)
         return Response(ReviewRowsSerializer(selectors.review_rows(revision)).data)
 
 

@@ -12,6 +12,7 @@ from pocs.common.actors import Actor
 from pocs.evidence.choices import ContributionKind, RevisionState
 from pocs.evidence.files import CheckedFile, check_upload
 from pocs.evidence.models import Attachment, EvidenceRevision
+from pocs.evidence.separation import person_behind
 from pocs.evidence.services.support import (
     claim_revision,
     contribute,
@@ -43,7 +44,7 @@ def attachment_remove(*, actor: Actor, attachment: Attachment) -> None:
     require_author(actor, attachment.revision.evidence.project)
     evidence, revision = claim_revision(attachment.revision, RevisionState.DRAFT)
     before = facts(revision)
-    stored_name, storage = attachment.file.name, attachment.file.storage
+    stored_name, storage = str(attachment.file.name), attachment.file.storage
     attachment.delete()
     seal(revision)
     touch(evidence)
@@ -65,7 +66,7 @@ def attach(
             content_type=checked.content_type,
             size_bytes=checked.size_bytes,
             sha256=checked.sha256,
-            uploaded_by_id=actor.user_id,
+            uploaded_by_id=person_behind(actor),
         )
         attachment.file.save(checked.sha256, upload, save=False)
         stored.append(attachment.file)

@@ -99,6 +99,7 @@ def revision_return(*, actor: Actor, revision: EvidenceRevision, reason: str) ->
 
 def revision_verify(revision: EvidenceRevision) -> None:
     """Raise ContentMismatch unless content and files are what was hashed when they were saved."""
+    revision = EvidenceRevision.objects.select_related("evidence").get(pk=revision.pk)
     check_content(revision)
     for attachment in revision.attachments.select_related("revision__evidence"):
         check_file(attachment)

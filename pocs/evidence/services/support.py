@@ -6,10 +6,11 @@ from django.utils.translation import gettext as _
 
 from pocs.common import audit, events
 from pocs.common.actors import Actor
-from pocs.common.errors import Conflict, FieldError, InvalidInput, NotPermitted, StaleVersion
+from pocs.common.errors import Conflict, FieldError, InvalidInput, StaleVersion
 from pocs.evidence.choices import ContributionKind, RevisionState
-from pocs.evidence.content import content_digest
+from pocs.evidence.content import stored_digest
 from pocs.evidence.models import Contribution, Evidence, EvidenceRevision
+from pocs.evidence.separation import person_behind
 from pocs.people import policies
 from pocs.projects.changes import notify_change
 from pocs.projects.choices import ProjectState
@@ -23,11 +24,10 @@ def invalid(pointer: str, code: str, detail: str) -> InvalidInput:
 def require_author(actor: Actor, project: Project) -> int:
     """The person who answers for what is written: the actor, or the sponsor of its token."""
     policies.require(actor, "evidence.edit", project)
-    if actor.user_id is None:
-        raise NotPermitted(_("Evidence is written by a person or by a token with its sponsor."))
+    user_id = person_behind(actor)
     if project.state in (ProjectState.CLOSED, ProjectState.CANCELLED):
         raise Conflict(_("The project is closed: its evidence no longer changes."))
-    return actor.user_id
+    return user_id
 
 
 def claim(evidence: Evidence, version: int | None = None) -> Evidence:
@@ -74,13 +74,13 @@ def touch(evidence: Evidence) -> None:
 
 def seal(revision: EvidenceRevision) -> None:
     """Store the digest of the draft's content as the database gives it back."""
-    revision.content_sha256 = content_digest(revision)
+    revision.content_sha256 = stored_digest(revision)
     revision.save(update_fields=["content_sha256"])
 
 
 def contribute(revision: EvidenceRevision, actor: Actor, kind: ContributionKind) -> None:
     Contribution.objects.get_or_create(
-        revision=revision, user_id=actor.user_id, token_id=actor.token_id, kind=kind
+        revision=revision, user_id=person_behind(actor), token_id=actor.token_id, kind=kind
     )
 
 

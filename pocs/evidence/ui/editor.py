@@ -147,8 +147,9 @@ class Editor:
 
     def _offer_overwrite(self, error: StaleVersion) -> None:
         """Let a second save replace what is stored now, after both versions were shown."""
-        self.form.data = self.form.data.copy()  # type: ignore[union-attr]
-        self.form.data["version"] = str(error.extra["current"])  # type: ignore[index]
+        typed: Any = self.form.data
+        self.form.data = changed = typed.copy()
+        changed["version"] = str(error.extra["current"])
 
     def conflict_changes(self) -> list[Change]:
         """What the typed text would change in what is stored now."""

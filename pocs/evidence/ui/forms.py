@@ -155,7 +155,7 @@ class EvidenceForm(forms.Form):
             if field.kind in ("run", "user"):
                 body[field.name] = value.pk if value else None
             elif field.kind == "map":
-                body[field.name] = self._settings(field.name, value)
+                body[field.name] = self._settings(field.name, value or "")
             else:
                 body[field.name] = (value or "").splitlines() if field.kind == "lines" else value or ""
         return body
@@ -228,8 +228,8 @@ class ResponsibilityRow(forms.Form):
         label=_("Kind"), choices=[("", "—"), *ResponsibilityKind.choices], required=False
     )
     subject = forms.CharField(label=_("Subject"), max_length=300, required=False)
-    team = forms.ModelChoiceField(None, label=_("Team"), empty_label="—", required=False)
-    person = forms.ModelChoiceField(None, label=_("Person"), empty_label="—", required=False)
+    team: Any = forms.ModelChoiceField(None, label=_("Team"), empty_label="—", required=False)
+    person: Any = forms.ModelChoiceField(None, label=_("Person"), empty_label="—", required=False)
     alert_route = forms.CharField(label=_("Alert route"), max_length=300, required=False)
     on_call = forms.CharField(label=_("On call"), max_length=300, required=False)
 
@@ -275,7 +275,7 @@ class RowFormSet(forms.BaseFormSet):
 
 def row_formset(extra: int) -> type[RowFormSet]:
     """A formset class with `extra` empty rows below the written ones."""
-    made: type[RowFormSet] = forms.formset_factory(
+    made: Any = forms.formset_factory(
         ResponsibilityRow, formset=RowFormSet, extra=extra, can_delete=True, max_num=200, absolute_max=220
     )
     return made

@@ -14,7 +14,7 @@ from pocs.common.errors import NotFound
 from pocs.common.ui.mixins import actor_of, page, service_errors, service_messages
 from pocs.evidence import selectors, services
 from pocs.evidence.choices import CHECK_FOCUS, REVIEW_METHOD, TYPE_CODES, EvidenceType, RevisionState
-from pocs.evidence.content import ContentMismatch
+from pocs.evidence.content import ContentMismatch, check_content
 from pocs.evidence.difference import changes_between
 from pocs.evidence.models import EvidenceRevision
 from pocs.evidence.presentation import shown_fields
@@ -146,6 +146,8 @@ def render_detail(
     history = [(entry, audit.verb_name(entry.verb)) for entry in selectors.history(evidence)[:50]]
     may_edit = policies.allowed(actor, "evidence.edit", evidence.project)
     lacks = missing_fields(type=evidence.type, body=revision.body, runs=revision.runs.all())
+    is_draft = revision.state == RevisionState.DRAFT
+    named = {str(lack.detail) for lack in lacks} if is_draft else set()
     context = {
         "project": evidence.project,
         "evidence": evidence,
@@ -158,10 +160,11 @@ def render_detail(
         "fields": shown_fields(revision) if mismatch is None else [],
         "mismatch": mismatch,
         "review": review,
-        "lacks": lacks,
+        "lacks": lacks if is_draft else [],
+        "review_lacks": [text for text in review.missing if text not in named] if review else [],
         "history": history,
         "may_edit": may_edit,
-        "is_draft": revision.state == RevisionState.DRAFT,
+        "is_draft": is_draft,
         "is_submitted": revision.state == RevisionState.SUBMITTED,
         "review_refusal": review_refusal(actor, evidence),
         "review_form": forms.get("review_form") or ReviewForm(),
@@ -174,7 +177,7 @@ def render_detail(
 def _mismatch(revision: EvidenceRevision) -> str | None:
     """What is wrong with the stored content, in words; None when it is as it was saved."""
     try:
-        services.revision_verify(revision)
+        check_content(revision)
     except ContentMismatch as error:
         return str(error)
     return None
