@@ -11,7 +11,7 @@ from pocs.common.errors import FieldError, InvalidInput, Missing, NotFound, NotP
 from pocs.common.models import AuditEntry
 from pocs.people import policies
 from pocs.people.models import Team, User
-from pocs.people.roles import OrganisationRole, ProjectRole
+from pocs.people.roles import CAPABILITIES, OrganisationRole, ProjectRole
 from pocs.people.selectors import is_admin, people_of, teams_of
 from pocs.projects.choices import (
     PROJECT_ORDER,
@@ -277,6 +277,13 @@ def tokens_of(actor: Actor, project: Project) -> QuerySet[CIToken]:
     """The project's CI tokens, revoked and expired ones included."""
     policies.require(actor, "project.tokens", project)
     return project.ci_tokens.select_related("sponsor")
+
+
+def possible_sponsors(project: Project) -> QuerySet[User]:
+    """People who may answer for a token of the project: those who may do what it does."""
+    roles = CAPABILITIES["run.execute"]
+    holders = project.members.filter(role__in=roles).values_list("user_id", flat=True)
+    return User.objects.filter(pk__in=holders, is_active=True)
 
 
 def token_get(actor: Actor, project: Project, pk: int) -> CIToken:

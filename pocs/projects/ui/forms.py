@@ -3,9 +3,11 @@
 from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from pocs.common.actors import Actor
+from pocs.people.models import User
 from pocs.people.roles import SCOPES, ProjectRole
 from pocs.people.selectors import active_people_of, teams_of
 from pocs.projects.choices import AffectedKind
@@ -101,11 +103,23 @@ class TokenForm(forms.Form):
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
         help_text=_("At most a year from now."),
     )
+    sponsor = forms.ModelChoiceField(
+        label=_("sponsor"),
+        queryset=None,
+        required=False,
+        help_text=_(
+            "Who answers for the token; empty: you. The sponsor cannot review or sign what it contributes."
+        ),
+    )
     allowed_addresses = forms.CharField(
         label=_("allowed addresses"),
         required=False,
         help_text=_("IP addresses or networks, separated by spaces. Empty: any address."),
     )
+
+    def __init__(self, *args: Any, sponsors: QuerySet[User], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["sponsor"].queryset = sponsors  # type: ignore[attr-defined]
 
     def clean_allowed_addresses(self) -> list[str]:
         return self.cleaned_data["allowed_addresses"].replace(",", " ").split()

@@ -7,6 +7,8 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from pocs.common.errors import InvalidInput
+from pocs.common.ui.mixins import add_service_error
 from pocs.projects.choices import ScenarioKind
 from pocs.projects.scenario_spec import LANGUAGES, LIMIT_METRICS, ScenarioSpec
 
@@ -37,7 +39,7 @@ class SpecForm(forms.Form):
     input_tokens = forms.IntegerField(label=gettext_lazy("input length (tokens)"))
     output_tokens = forms.IntegerField(label=gettext_lazy("output length (tokens)"))
     concurrency = forms.IntegerField(label=gettext_lazy("concurrency"))
-    requests = forms.IntegerField(label=gettext_lazy("requests"))
+    requests = forms.IntegerField(label=gettext_lazy("number of requests"))
     rate = forms.FloatField(
         label=gettext_lazy("rate (requests per second)"),
         required=False,
@@ -115,10 +117,19 @@ class SpecForm(forms.Form):
         parts = _PROMPT_BREAK.split(self.cleaned_data["prompts"])
         return [part.strip() for part in parts if part.strip()]
 
+    def clean(self) -> None:
+        """Show what the spec refuses together with what is not filled in, not one after the other."""
+        try:
+            ScenarioSpec.from_json(self.spec())
+        except InvalidInput as error:
+            open_errors = [wrong for wrong in error.errors if wrong.pointer.split("/")[1] not in self.errors]
+            if open_errors:
+                add_service_error(self, InvalidInput(error.detail, open_errors))
+
     def spec(self) -> dict[str, Any]:
         """The spec as typed, for the service to judge."""
         names = (*_PLAIN, "tenants", "applications", "interruptions", "limits", "prompts")
-        return {name: self.cleaned_data[name] for name in names}
+        return {name: self.cleaned_data[name] for name in names if name in self.cleaned_data}
 
 
 class ScenarioForm(SpecForm):

@@ -24,7 +24,8 @@ def tokens(request: HttpRequest, pk: int) -> HttpResponseBase:
     project = selectors.project_get(actor, pk, "project.tokens")
     now = timezone.now()
     initial = {"scopes": ["read"], "expires_at": now + timedelta(days=PROPOSED_LIFE_DAYS)}
-    form = TokenForm(request.POST or None, initial=initial)
+    sponsors = selectors.possible_sponsors(project)
+    form = TokenForm(request.POST or None, sponsors=sponsors, initial=initial)
     status = 200
     plaintext = ""
     if request.method == "POST":
@@ -34,7 +35,7 @@ def tokens(request: HttpRequest, pk: int) -> HttpResponseBase:
                 _issued, plaintext = services.token_issue(actor=actor, project=project, **form.cleaned_data)
             status = call.status
             if not call.failed:
-                form = TokenForm(initial=initial)
+                form = TokenForm(sponsors=sponsors, initial=initial)
     context = {
         "project": project,
         "tokens": selectors.tokens_of(actor, project),

@@ -34,7 +34,12 @@ def project_list(request: HttpRequest) -> HttpResponseBase:
     actor = actor_of(request)
     found = Paginator(selectors.projects_visible_to(actor), PAGE_SIZE).get_page(request.GET.get("page"))
     rows = [(project, selectors.next_step_of(project)) for project in found]
-    context = {"rows": rows, "page": found, "administered": selectors.projects_administered_by(actor)}
+    context = {
+        "rows": rows,
+        "page": found,
+        "administered": selectors.projects_administered_by(actor),
+        "may_audit": selectors.may_audit(actor),
+    }
     return render(request, "projects/list.html", context)
 
 

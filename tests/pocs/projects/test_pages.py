@@ -217,6 +217,16 @@ def test_a_wish_is_no_limit_and_the_form_keeps_it(cast: Cast, page_as: PageAs) -
     assert "latency &lt; 100 ms" in refused.content.decode()
 
 
+def test_a_half_empty_scenario_shows_every_error_at_once(cast: Cast, page_as: PageAs) -> None:
+    data = {"slug": "plan", "limits": "latency < 100 ms", "kind": "short_request", "seed": "-1"}
+    refused = page_as(cast.lead).post(url("scenario_create", cast), data)
+    errors = refused.context["form"].errors
+    assert {"name", "input_tokens", "output_tokens", "concurrency", "requests", "limits", "seed"} <= set(
+        errors
+    )
+    assert [len(errors[name]) for name in ("input_tokens", "limits")] == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -261,6 +271,9 @@ def test_a_token_is_shown_once(cast: Cast, page_as: PageAs) -> None:
     assert made["Cache-Control"] == "no-store"
     assert plaintext not in browser.get(url("tokens", cast)).content.decode()
     token = CIToken.objects.get()
+    assert token.sponsor == cast.lead
+    offered = set(browser.get(url("tokens", cast)).context["form"].fields["sponsor"].queryset)
+    assert offered == {cast.lead, cast.contributor}
     assert token.allowed_addresses == ["10.0.0.1/32", "10.1.0.0/16"]
     browser.post(url("token_revoke", cast, token.pk))
     token.refresh_from_db()

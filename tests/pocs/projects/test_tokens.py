@@ -57,6 +57,16 @@ def test_what_is_wrong_with_a_token_is_named(cast: Cast, fields: dict[str, Any],
     assert [error.pointer for error in caught.value.errors] == [pointer]
 
 
+def test_another_contributor_may_answer_for_a_token(cast: Cast) -> None:
+    token, _plaintext = issue(cast, sponsor=cast.contributor)
+    assert token.sponsor == cast.contributor
+    assert token.as_actor().user_id == cast.contributor.pk
+    for nobody in (cast.viewer, cast.security, cast.bystander, cast.outsider):
+        with pytest.raises(InvalidInput) as caught:
+            issue(cast, sponsor=nobody)
+        assert caught.value.errors[0].pointer == "/sponsor"
+
+
 def test_a_token_reads_its_own_project_only(cast: Cast, api_as: ApiAs) -> None:
     _token, plaintext = issue(cast)
     services.project_create(actor=cast.lead.as_actor(), name="Another of the sponsor")
