@@ -177,16 +177,21 @@ def field_of(type: EvidenceType, name: str) -> BodyField:
     return next(field for field in SCHEMAS[type] if field.name == name)
 
 
+#: what the engine records about the model itself, beside `model` and `model_…`
+MODEL_FACTS = ("architecture", "parameters", "dtype", "max_model_tokens", "shape", "weights_bytes")
+
+
 def captured_configuration(run: Run) -> dict[str, Any]:
-    """The part of a configuration body that is read from a run and never typed.
+    """The part of a configuration body that is read from a run; what it did not record is empty.
 
     What the run recorded under another name than model, versions and environment belongs to the
     settings: nothing recorded is dropped.
     """
     recorded = dict(run.configuration or {})
     recorded |= _as_map(recorded.pop("configuration", None))  # as CI submits it, beside the environment
-    model = _as_map(recorded.pop("model", None))
-    model |= {name: recorded.pop(name) for name in sorted(recorded) if name.startswith("model_")}
+    model = _as_map(recorded.pop("model", None)) or _as_map(_as_map(recorded.get("target")).get("model"))
+    facts = [name for name in recorded if name.startswith("model_") or name in MODEL_FACTS]
+    model |= {name: recorded.pop(name) for name in facts}
     versions = _as_map(recorded.pop("versions", None))
     environment = _as_map(recorded.pop("environment", None))
     settings = _as_map(recorded.pop("engine_settings", None)) | _as_map(recorded.pop("engine", None))

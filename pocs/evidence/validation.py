@@ -231,13 +231,16 @@ _REFERENCES: dict[str, Callable[[Project, int], str]] = {
 
 
 def _check_captured(body: dict[str, Any], errors: list[FieldError]) -> None:
-    """A configuration captured from a run says what the run recorded, nothing else."""
+    """What the run recorded is taken over as it is; only what it did not record may be typed."""
     if body["source_run"] is None:
         return
     captured = captured_configuration(Run.objects.get(pk=body["source_run"]))
     for name, value in captured.items():
-        if body[name] in (empty_value(field_of(EvidenceType.CONFIGURATION, name)), value):
+        empty = empty_value(field_of(EvidenceType.CONFIGURATION, name))
+        if body[name] in (empty, value):
             body[name] = value
+        elif value == empty and name != "configuration_digest":
+            continue  # the run did not record it, so it is typed
         else:
             errors.append(
                 FieldError(

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from pocs.common.actors import Actor
 from pocs.common.errors import DomainError, FieldError, InvalidInput, StaleVersion
 from pocs.common.ui.mixins import PAGE_ERRORS, add_service_error
-from pocs.evidence.bodies import empty_body
+from pocs.evidence.bodies import captured_configuration, empty_body
 from pocs.evidence.choices import CHECK_FOCUS, REVIEW_METHOD, TYPE_CODES, EvidenceType, ResponsibilityKind
 from pocs.evidence.difference import Change, changes_of_body
 from pocs.evidence.files import too_large
@@ -157,9 +157,9 @@ class Editor:
             return []
         stored = self.revision.evidence.revisions.order_by("-number")[0]
         typed = empty_body(self.type) | self.body()
-        for name in ("model", "engine_settings", "versions", "environment", "configuration_digest"):
-            if typed.get("source_run") and typed["source_run"] == stored.body.get("source_run"):
-                typed[name] = stored.body[name]
+        if (source := self.form.cleaned_data.get("source_run")) is not None:
+            recorded = captured_configuration(source)
+            typed |= {name: value for name, value in recorded.items() if value}
         names = Names.in_bodies(self.project, stored.body, typed)
         changes = changes_of_body(self.type, stored.body, typed, names)
         title = self.form.cleaned_data["title"]

@@ -115,7 +115,7 @@ class EvidenceForm(forms.Form):
     @property
     def body_fields(self) -> list[forms.BoundField]:
         """The fields of the body in the order of the schema, without those captured from a run."""
-        hidden = CAPTURED if self.captured_from else ()
+        hidden = captured_fields(self.captured_from)
         own = [field.name for field in SCHEMAS[self.type] if field.name in self.fields]
         return [self[name] for name in own if name not in ("source_run", *hidden)]
 
@@ -135,7 +135,7 @@ class EvidenceForm(forms.Form):
             return []
         recorded = captured_configuration(run)
         labels = {field.name: str(field.label) for field in SCHEMAS[self.type]}
-        return [(labels[name], flatten(recorded[name])) for name in CAPTURED]
+        return [(labels[name], flatten(recorded[name])) for name in captured_fields(run)]
 
     @property
     def run_rows(self) -> list[tuple[Run, bool]]:
@@ -146,10 +146,10 @@ class EvidenceForm(forms.Form):
 
     def body(self) -> dict[str, Any]:
         """The body as the service takes it; call after validation."""
-        source = self.cleaned_data.get("source_run")
+        captured = captured_fields(self.cleaned_data.get("source_run"))
         body: dict[str, Any] = {}
         for field in SCHEMAS[self.type]:
-            if field.name not in self.fields or (source and field.name in CAPTURED):
+            if field.name not in self.fields or field.name in captured:
                 continue
             value = self.cleaned_data.get(field.name)
             if field.kind in ("run", "user"):
@@ -181,6 +181,12 @@ class EvidenceForm(forms.Form):
             for name in self.fields
             if name != "files"
         }
+
+
+def captured_fields(run: Run | None) -> list[str]:
+    """The fields whose content this run recorded, which are not typed."""
+    recorded = captured_configuration(run) if run else {}
+    return [name for name in CAPTURED if recorded.get(name)]
 
 
 def initial_of(type: EvidenceType, *, title: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,7 +223,8 @@ def _typed_value(text: str) -> Any:
         value = json.loads(text)
     except ValueError:
         return text
-    return value if isinstance(value, (int, float, bool)) or value is None else text
+    plain = value is None or isinstance(value, (int, float))
+    return value if plain and json.dumps(value) == text else text  # 2.10 is a version, not 2.1
 
 
 class ResponsibilityRow(forms.Form):

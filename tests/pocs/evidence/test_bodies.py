@@ -111,6 +111,52 @@ def test_what_ci_submitted_is_captured_too(cast: Cast) -> None:
     assert captured["environment"] == {"gpu": "L4"}
 
 
+def test_the_engine_s_record_is_spread_over_the_fields(cast: Cast) -> None:
+    run = make_run(
+        cast.project,
+        configuration={
+            "model": "small",
+            "model_digest": "a" * 64,
+            "dtype": "bfloat16",
+            "shape": {"layers": 30},
+            "engine": {"max_batch": 32},
+            "device": "cpu",
+            "versions": {"torch": "2.13.0"},
+            "target": {"kind": "engine", "model": "small"},
+            "environment": {"cpu_cores": 2},
+        },
+    )
+    captured = captured_configuration(run)
+    assert captured["model"] == {
+        "name": "small",
+        "model_digest": "a" * 64,
+        "dtype": "bfloat16",
+        "shape": {"layers": 30},
+    }
+    assert captured["engine_settings"] == {
+        "max_batch": 32,
+        "device": "cpu",
+        "target": {"kind": "engine", "model": "small"},
+    }
+
+
+def test_what_a_run_did_not_record_is_typed(cast: Cast) -> None:
+    run = make_run(
+        cast.project,
+        configuration={
+            "url": "http://host/v1",
+            "target": {"model": "large"},
+            "environment": {"cpu_cores": 2},
+        },
+    )
+    body = configuration_from_run(run) | {"versions": {"vllm": "0.9"}}
+    cleaned = clean(type="configuration", body=body, project=cast.project)
+    assert cleaned["model"] == {"name": "large"}
+    assert cleaned["versions"] == {"vllm": "0.9"}
+    other_digest = body | {"configuration_digest": "e" * 64}
+    assert wrong_places("configuration", other_digest, cast) == {("/body/configuration_digest", "differs")}
+
+
 def test_captured_values_cannot_be_edited(cast: Cast, run: Run) -> None:
     body = configuration_from_run(run) | {"versions": {"torch": "3"}}
     assert wrong_places("configuration", body, cast) == {("/body/versions", "differs")}

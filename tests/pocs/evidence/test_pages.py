@@ -231,6 +231,17 @@ def test_a_configuration_is_prefilled_from_the_run(cast: Cast, run: Run, page_as
     assert (body["source_run"], body["policy"]) == (run.pk, "Routing.")
 
 
+def test_what_a_run_did_not_record_can_be_typed(cast: Cast, page_as: As) -> None:
+    bare = make_run(cast.project, configuration={"url": "http://host/v1", "target": {"model": "large"}})
+    client = page_as(cast.contributor)
+    page = text_of(client.get(new_url(cast, "configuration"), {"run": bare.pk}))
+    assert 'name="versions"' in page
+    assert 'name="model"' not in page
+    data = {"title": "Endpoint", "source_run": bare.pk, "versions": "vllm: 0.9.1"}
+    client.post(new_url(cast, "configuration"), data)
+    assert Evidence.objects.get().revisions.get().body["versions"] == {"vllm": "0.9.1"}
+
+
 def test_showing_what_a_run_recorded_keeps_what_was_typed(cast: Cast, run: Run, page_as: As) -> None:
     data = {"title": "", "source_run": run.pk, "policy": "Typed before.", "capture": "1"}
     response = page_as(cast.contributor).post(new_url(cast, "configuration"), data)
@@ -244,7 +255,7 @@ def test_showing_what_a_run_recorded_keeps_what_was_typed(cast: Cast, run: Run, 
 
 def test_settings_are_typed_as_lines(cast: Cast, page_as: As) -> None:
     client = page_as(cast.contributor)
-    settings = "max_batch: 32\nprefix_cache = true\nurl: http://host:1/v1\nnote\n\n"
+    settings = "max_batch: 32\nprefix_cache = true\nurl: http://host:1/v1\ntorch: 2.10\nnote\n\n"
     client.post(new_url(cast, "configuration"), {"title": "Endpoint", "engine_settings": settings})
     evidence = Evidence.objects.get()
     body = evidence.revisions.get().body
@@ -252,6 +263,7 @@ def test_settings_are_typed_as_lines(cast: Cast, page_as: As) -> None:
         "max_batch": 32,
         "prefix_cache": True,
         "url": "http://host:1/v1",
+        "torch": "2.10",
         "note": "",
     }
     page = text_of(client.get(reverse("evidence:edit", args=[evidence.pk])))
