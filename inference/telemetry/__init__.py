@@ -17,7 +17,6 @@ A sample is one flat mapping; what is not known is absent, never 0. `*_total` on
 | `gpu_memory_used_bytes` `gpu_memory_bytes` `gpu_power_w` | bytes; W | NVML |
 """
 
-from inference.telemetry.environment import environment, machine_load
 from inference.telemetry.gpu import GpuSampler
 from inference.telemetry.host import HostSampler
 from inference.telemetry.prometheus import Family, counter_delta, histogram_mean, parse, server_metrics
@@ -27,9 +26,7 @@ __all__ = [
     "GpuSampler",
     "HostSampler",
     "counter_delta",
-    "environment",
     "histogram_mean",
-    "machine_load",
     "parse",
     "server_metrics",
 ]

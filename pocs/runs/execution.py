@@ -10,11 +10,11 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from inference.configuration import VOLATILE, environment
 from inference.diagnosis import diagnose
 from inference.errors import InferenceError
-from inference.stats import figures, summarise
+from inference.stats import summarise
 from inference.targets.base import TargetInfo
-from inference.telemetry import environment, machine_load
 from pocs.common import events
 from pocs.common.actors import system_actor
 from pocs.common.canonical import digest
@@ -165,11 +165,10 @@ class _Execution:
             target=info,
             telemetry=self.recorder.samples,
             limits=self.run.scenario_version.spec.get("limits") or (),
-            environment=environment() | {"load_at_end": machine_load()},
+            environment=environment(),
             configuration_digest=digest(configuration),
             interrupted=result.interrupted,
         )
-        summary["resources"] = resource_figures(self.recorder.samples)
         diagnosis = diagnose(records, summary)
         progress = self.recorder.progress | {
             "phase": "finalising",
@@ -231,13 +230,5 @@ def configuration_of(run: Run, info: TargetInfo) -> dict[str, Any]:
             "settings": run.target.engine_settings,
             "max_model_tokens": info.max_model_tokens,
         },
-        "environment": environment(),
+        "environment": {name: value for name, value in environment().items() if name not in VOLATILE},
     }
-
-
-def resource_figures(samples: list[dict[str, Any]]) -> dict[str, Any]:
-    """Distributions of the machine's own figures over the run; absent ones are left out."""
-    found = {
-        name: [sample.get(name) for sample in samples] for name in ("gpu_utilisation", "cpu_share", "load_1m")
-    }
-    return {name: figures(values) for name, values in found.items() if any(v is not None for v in values)}

@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from inference.load.generator import LoadResult, LoadState, run_load
+from inference.load.resources import ResourceSampler
 from inference.records import RequestRecord, Trace
 from inference.targets.base import Target, TargetInfo
-from inference.telemetry import GpuSampler, HostSampler
 from inference.workload.scenario import plan_for
-
-SAMPLE_EVERY_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -49,10 +47,9 @@ class Measurement(threading.Thread):
         self.error: BaseException | None = None
         self.moment: Moment | None = None
         self.started_ns: int | None = None  # zero of the run's time axis
-        self._host = HostSampler()
-        self._gpu: GpuSampler | None = None
+        self._sampler: ResourceSampler | None = None
+        self._samples_taken = 0
         self._records: deque[RequestRecord] = deque()
-        self._samples: deque[dict[str, Any]] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._leave: asyncio.Event | None = None
         self._work: asyncio.Task[None] | None = None
@@ -70,11 +67,18 @@ class Measurement(threading.Thread):
 
     def take_records(self) -> list[RequestRecord]:
         """Records of the requests that ended since the last call."""
-        return _drained(self._records)
+        found = []
+        while self._records:
+            found.append(self._records.popleft())
+        return found
 
     def take_samples(self) -> list[dict[str, Any]]:
         """Telemetry samples since the last call, each with `at_ms` on the run's time axis."""
-        return _drained(self._samples)
+        if self._sampler is None:
+            return []
+        found = self._sampler.samples[self._samples_taken :]
+        self._samples_taken += len(found)
+        return found
 
     @property
     def target_died(self) -> bool:
@@ -88,7 +92,7 @@ class Measurement(threading.Thread):
             asyncio.run(self._main())
         except asyncio.CancelledError:
             return  # stopped before the load had begun: there is no result
-        except BaseException as error:  # noqa: BLE001 the follower decides what it means
+        except BaseException as error:
             self.error = error
 
     async def _main(self) -> None:
@@ -119,12 +123,10 @@ class Measurement(threading.Thread):
             )
             for request in requests
         ]
-        local = self.info.kind == "engine"
-        self._host = HostSampler(_process_of(self.target) if local else None)
-        self._gpu = GpuSampler() if local else None
         self.started_ns = time.monotonic_ns()
-        await self._sample()  # the shortest run has its resources at both ends
-        sampler = asyncio.create_task(self._sample_on())
+        self._sampler = ResourceSampler(self.target, started_ns=self.started_ns)
+        await self._sampler.sample()  # the shortest run has its resources at both ends
+        sampling = asyncio.create_task(self._sampler.run())
         try:
             self.result = await run_load(
                 self.target,
@@ -135,9 +137,9 @@ class Measurement(threading.Thread):
                 stop=self._leave,
             )
         finally:
-            sampler.cancel()
-            await asyncio.gather(sampler, return_exceptions=True)
-        await self._sample()
+            sampling.cancel()
+            await asyncio.gather(sampling, return_exceptions=True)
+        await self._sampler.sample()
 
     def _tick(self, state: LoadState) -> None:
         self.moment = Moment(
@@ -148,35 +150,6 @@ class Measurement(threading.Thread):
             in_flight=tuple(state.in_flight.values()),
         )
 
-    async def _sample_on(self) -> None:
-        while True:
-            await asyncio.sleep(SAMPLE_EVERY_S)
-            await self._sample()
-
-    async def _sample(self) -> None:
-        """One sample of the target's resources and the machine's."""
-        assert self.started_ns is not None
-        at_ms = (time.monotonic_ns() - self.started_ns) / 1e6
-        machine = await asyncio.to_thread(self._host.sample)
-        devices = await asyncio.to_thread(self._gpu.sample) if self._gpu is not None else {}
-        # what the target tells of itself is nearer to it than what is seen from outside
-        sample = {"at_ms": at_ms} | machine | devices | await self._target_telemetry()
-        self._samples.append(sample)
-
-    async def _target_telemetry(self) -> dict[str, Any]:
-        """What the target tells of itself now; nothing when it cannot be asked at the moment."""
-        try:
-            return await self.target.telemetry()
-        except Exception:  # noqa: BLE001 a mute target is seen in its requests, a sample must not end a run
-            return {}
-
 
 def _process_of(target: Target) -> int | None:
     return getattr(target, "process_id", None)
-
-
-def _drained(box: deque[Any]) -> list[Any]:
-    found = []
-    while box:
-        found.append(box.popleft())
-    return found

@@ -67,8 +67,7 @@ def _memory(summary: Summary) -> bool:
 
 
 def _gpu(summary: Summary) -> bool:
-    found = (summary.get("resources") or {}).get("gpu_utilisation") or {}
-    return bool(found.get("n"))
+    return (summary.get("engine") or {}).get("gpu_utilisation_mean") is not None
 
 
 def _mean_alone(found: dict[str, Any] | None) -> bool:

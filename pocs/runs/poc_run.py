@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +183,7 @@ def _distribution_meaning(name: str, given: dict[str, Any]) -> Iterator[FieldErr
     if given["n"] > 0 and not {"p50", "p95"} <= {key for key, _value in told}:
         text = _("Give at least p50 and p95: a mean is never accepted alone (M32).")
         yield FieldError(f"/metrics/{name}", "mean_alone", text)
-    for (lower, low), (upper, high) in zip(told, told[1:], strict=False):
+    for (lower, low), (upper, high) in pairwise(told):
         if low > high:
             text = _("%(lower)s is above %(upper)s.") % {"lower": lower, "upper": upper}
             yield FieldError(f"/metrics/{name}/{lower}", "order", text)

@@ -49,7 +49,7 @@ def run_get(actor: Actor, pk: int) -> Run:
 def requests_of(
     run: Run, *, tenant: str = "", application: str = "", outcome: str = "", warmup: bool = False
 ) -> QuerySet[RequestRecord]:
-    """The run's measured (or its warm-up) requests in input order, of one tenant, application or outcome (E2)."""
+    """The run's measured (or warm-up) requests in input order, by tenant, application or outcome (E2)."""
     given = {"tenant": tenant, "application": application, "outcome": outcome}
     wanted = {name: value for name, value in given.items() if value}
     return run.requests.filter(warmup=warmup, **wanted).order_by("index")

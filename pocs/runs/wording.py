@@ -4,10 +4,11 @@
 here. A code without a sentence is shown as it is, so that nothing found is ever hidden.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import TextChoices
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -79,36 +80,37 @@ FINDINGS = {
         "Queue, prefill and decode explain only %(explained_share)s of the time."
     ),
     "time_in_queue": gettext_lazy(
-        "Over %(n)s successful requests, queue wait takes %(queue_share)s of the summed time, "
-        "prefill %(prefill_share)s, decode %(decode_share)s."
+        "Over %(n)s successful requests, queue wait takes %(queue_share)s of the summed time, prefill "
+        "%(prefill_share)s, decode %(decode_share)s."
     ),
     "time_in_prefill": gettext_lazy(
-        "Over %(n)s successful requests, prefill takes %(prefill_share)s of the summed time, "
-        "queue wait %(queue_share)s, decode %(decode_share)s."
+        "Over %(n)s successful requests, prefill takes %(prefill_share)s of the summed time, queue wait "
+        "%(queue_share)s, decode %(decode_share)s."
     ),
     "time_in_decode": gettext_lazy(
-        "Over %(n)s successful requests, decode takes %(decode_share)s of the summed time, "
-        "prefill %(prefill_share)s, queue wait %(queue_share)s."
+        "Over %(n)s successful requests, decode takes %(decode_share)s of the summed time, prefill "
+        "%(prefill_share)s, queue wait %(queue_share)s."
     ),
     "time_in_mixed": gettext_lazy(
         "Over %(n)s successful requests, the summed time divides into queue wait %(queue_share)s, "
         "prefill %(prefill_share)s and decode %(decode_share)s."
     ),
     "before_first_token_not_split": gettext_lazy(
-        "%(share)s of the time lies before the first token and the server does not tell how it divides into "
-        "queue, prefill and network."
+        "%(share)s of the time lies before the first token and the server does not tell how it divides "
+        "into queue, prefill and network."
     ),
     "first_token_not_observed": gettext_lazy(
         "The first token was not observed: the answers were not streamed, so M1 and M2 stay empty."
     ),
     "ttft_by_queueing": gettext_lazy(
-        "The time to first token (p50 %(ttft_p50_ms)s, p95 %(ttft_p95_ms)s) is mostly queueing: queue wait p50 "
-        "%(queue_wait_p50_ms)s, p95 %(queue_wait_p95_ms)s, against prefill p50 %(prefill_p50_ms)s (X8: TTFT is not "
-        "prefill)."
+        "The time to first token (p50 %(ttft_p50_ms)s, p95 %(ttft_p95_ms)s) is mostly queueing: queue "
+        "wait p50 %(queue_wait_p50_ms)s, p95 %(queue_wait_p95_ms)s, against prefill p50 "
+        "%(prefill_p50_ms)s (X8: TTFT is not prefill)."
     ),
     "ttft_by_context_computation": gettext_lazy(
-        "The time to first token (p50 %(ttft_p50_ms)s, p95 %(ttft_p95_ms)s) is mostly context computation: prefill "
-        "p50 %(prefill_p50_ms)s, p95 %(prefill_p95_ms)s, with a queue wait of p50 %(queue_wait_p50_ms)s."
+        "The time to first token (p50 %(ttft_p50_ms)s, p95 %(ttft_p95_ms)s) is mostly context "
+        "computation: prefill p50 %(prefill_p50_ms)s, p95 %(prefill_p95_ms)s, with a queue wait of p50 "
+        "%(queue_wait_p50_ms)s."
     ),
     "ttft_by_model_load": gettext_lazy(
         "The time to first token (p50 %(ttft_p50_ms)s) is mostly loading of the model (%(share)s of it)."
@@ -120,18 +122,20 @@ FINDINGS = {
         "The time to first token (p50 %(ttft_p50_ms)s) is mostly throttling by the service (%(share)s of it)."
     ),
     "prefill_waits_between_chunks": gettext_lazy(
-        "%(share)s of the prefill time is not computation but waiting between chunks for other requests' steps."
+        "%(share)s of the prefill time is not computation but waiting between chunks for other requests' "
+        "steps."
     ),
     "decode_stalls": gettext_lazy(
         "%(share)s of the decode time is stall: the request waited while the engine computed for others."
     ),
     "throughput_and_tpot_agree": gettext_lazy(
-        "%(output_tokens_per_second)s and %(tpot_p50_ms)s per output token do not contradict each other: together "
-        "they mean about %(decoding_at_once)s requests decoding at once."
+        "%(output_tokens_per_second)s and %(tpot_p50_ms)s per output token do not contradict each other: "
+        "together they mean about %(decoding_at_once)s requests decoding at once."
     ),
     "generation_speed_not_observed": gettext_lazy("The time per output token was not observed."),
     "preempted_for_memory": gettext_lazy(
-        "Requests were pushed out of the batch for lack of memory and waited %(requeue_wait_ms)s in all to come back."
+        "Requests were pushed out of the batch for lack of memory and waited %(requeue_wait_ms)s in all "
+        "to come back."
     ),
     "kv_pool_full": gettext_lazy(
         "The KV cache was used up to %(kv_usage_peak)s: memory ran short before compute (X4)."
@@ -150,14 +154,15 @@ ADVICE = {
         "Ask for a higher rate limit or send less at once: %(n)s requests were refused."
     ),
     "free_memory_first": gettext_lazy(
-        "Make room in the KV cache first (shorter contexts, a larger pool, fewer sequences at once): as long as memory "
-        "is short, a larger batch only queues more."
+        "Make room in the KV cache first (shorter contexts, a larger pool, fewer sequences at once): as "
+        "long as memory is short, a larger batch only queues more."
     ),
     "change_batching": gettext_lazy(
         "Change the batching: a larger batch admits waiting requests sooner; watch the tail while doing so."
     ),
     "route_or_add_capacity": gettext_lazy(
-        "Route part of the load to another replica or model, or add capacity: %(queue_share)s of the time is waiting."
+        "Route part of the load to another replica or model, or add capacity: %(queue_share)s of the "
+        "time is waiting."
     ),
     "shorten_prompt": gettext_lazy(
         "Shorten the prompt: prefill, %(prefill_share)s of the time, grows with the context."
@@ -167,23 +172,26 @@ ADVICE = {
         "%(cache_hit_rate)s of the prompt tokens."
     ),
     "give_decode_more": gettext_lazy(
-        "Give decode more resources or shorten the answers; a shorter prompt would not help (X11): decode is "
-        "%(decode_share)s of the time."
+        "Give decode more resources or shorten the answers; a shorter prompt would not help (X11): "
+        "decode is %(decode_share)s of the time."
     ),
     "smaller_prefill_chunks": gettext_lazy(
-        "Use smaller prefill chunks or separate long prompts: %(stall_share)s of decode is waiting for others' steps."
+        "Use smaller prefill chunks or separate long prompts: %(stall_share)s of decode is waiting for "
+        "others' steps."
     ),
     "observe_the_server": gettext_lazy(
-        "Let the server tell its queue and prefill times (its metrics endpoint or per-request metrics), then run again."
+        "Let the server tell its queue and prefill times (its metrics endpoint or per-request metrics), "
+        "then run again."
     ),
 }
 REASONS = {
     "dispatched_late": gettext_lazy(
-        "The client itself sent requests late: p99 %(p99_ms)s, limit %(limit_ms)s, so the figures cannot be trusted."
+        "The client itself sent requests late: p99 %(p99_ms)s, limit %(limit_ms)s, so the figures cannot "
+        "be trusted."
     ),
     "loop_lagged": gettext_lazy(
-        "The client itself was too busy to stamp in time: p99 %(p99_ms)s, limit %(limit_ms)s, so the figures cannot be "
-        "trusted."
+        "The client itself was too busy to stamp in time: p99 %(p99_ms)s, limit %(limit_ms)s, so the "
+        "figures cannot be trusted."
     ),
     "nothing_measured": gettext_lazy("No request was measured."),
     "none_succeeded": gettext_lazy("None of %(attempted)s requests succeeded."),
@@ -196,6 +204,26 @@ REASONS = {
         "The metric set “%(metric_set)s” is incomplete; missing: %(missing)s."
     ),
     "not_complete": gettext_lazy("The run is not complete (%(state)s), so it does not count."),
+}
+
+#: what the history calls the verbs of this app
+VERBS = {
+    "run.queued": gettext_lazy("queued the run"),
+    "run.preparing": gettext_lazy("prepares the run"),
+    "run.warming": gettext_lazy("warms up"),
+    "run.measuring": gettext_lazy("measures"),
+    "run.finalising": gettext_lazy("finalises the run"),
+    "run.complete": gettext_lazy("completed the run"),
+    "run.failed": gettext_lazy("ended the run as failed"),
+    "run.cancelled": gettext_lazy("cancelled the run"),
+    "run.interrupted": gettext_lazy("ended the run as interrupted"),
+    "run.cancel_requested": gettext_lazy("asked to cancel the run"),
+    "run.superseded": gettext_lazy("superseded the run"),
+    "run.ingested": gettext_lazy("submitted a result"),
+    "run.artifact_verified": gettext_lazy("delivered a file of the result"),
+    "matrix.started": gettext_lazy("started the matrix"),
+    "target.created": gettext_lazy("added the target"),
+    "target.updated": gettext_lazy("changed the target"),
 }
 
 
@@ -251,21 +279,27 @@ def shown(name: str, value: Any) -> str:
     """One figure with the unit that its name states."""
     if value is None:
         return "—"
-    if name == "missing":
-        return _(", ").join(str(METRIC_NAMES.get(code, code)) for code in value)
-    if name == "metric_set":
-        return str(MetricSet(value).label) if value in MetricSet.values else str(value)
-    if name == "state":
-        return str(RunState(value).label) if value in RunState.values else str(value)
+    if name in _NAMED:
+        return _NAMED[name](value)
     if isinstance(value, str):
         return value
     if name.endswith("_ms"):
         return _("%(value)s ms") % {"value": _number(value)}
     if name.endswith("_per_second"):
         return _("%(value)s tokens/s") % {"value": _number(value)}
-    if name.endswith(("share", "_rate", "_peak")):
-        return f"{_number(value * 100)} %"
-    return _number(value)
+    share = name.endswith(("share", "_rate", "_peak"))
+    return f"{_number(value * 100)} %" if share else _number(value)
+
+
+def _label_of(choices: type[TextChoices]) -> Callable[[str], str]:
+    return lambda value: str(choices(value).label) if value in choices.values else value
+
+
+_NAMED: dict[str, Callable[[Any], str]] = {
+    "missing": lambda codes: _(", ").join(str(METRIC_NAMES.get(code, code)) for code in codes),
+    "metric_set": _label_of(MetricSet),
+    "state": _label_of(RunState),
+}
 
 
 def _number(value: float) -> str:

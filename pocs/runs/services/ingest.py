@@ -44,7 +44,7 @@ def run_ingest(*, actor: Actor, project: Project, payload: dict[str, Any]) -> tu
                 stored = _stored(project, version, payload)
                 if stored is not None:
                     return _same_or_conflict(stored, payload), False
-                return _store(actor, project, version, payload, outcomes, number), True
+                return _store(actor, version, payload, outcomes, number), True
         except IntegrityError:
             if attempt == ATTEMPTS - 1:
                 raise
@@ -66,8 +66,8 @@ def _same_or_conflict(stored: Run, payload: dict[str, Any]) -> Run:
     if stored.ci_payload_digest == digest(payload):
         return stored
     text = _(
-        "%(provider)s run %(run)s, attempt %(attempt)s is already stored as %(stored)s with commit %(commit)s "
-        "and other content; submit a new attempt instead."
+        "%(provider)s run %(run)s, attempt %(attempt)s is already stored as %(stored)s with commit "
+        "%(commit)s and other content; submit a new attempt instead."
     ) % {
         "provider": stored.ci_provider,
         "run": stored.ci_run,
@@ -80,13 +80,12 @@ def _same_or_conflict(stored: Run, payload: dict[str, Any]) -> Run:
 
 def _store(
     actor: Actor,
-    project: Project,
     version: ScenarioVersion,
     payload: dict[str, Any],
     outcomes: dict[str, int],
     number: int,
 ) -> Run:
-    now = timezone.now()
+    now, project = timezone.now(), version.scenario.project
     summary = _summary(payload, outcomes)
     rows = _request_rows(payload)
     artifacts = payload.get("artifacts") or []
@@ -203,17 +202,16 @@ def _summary(payload: dict[str, Any], outcomes: dict[str, int]) -> dict[str, Any
             for name in ("ttft", "tpot", "itl", "e2e", "queue_wait", "prefill", "decode")
         },
         "cache_hit_rate": metrics["cache_hit_rate"],
-        "memory": None if metrics["memory_peak"] is None else {"peak_bytes": metrics["memory_peak"]},
-        "resources": {"gpu_utilisation": _single(metrics["gpu_utilisation"])},
-        "engine": None,
+        "memory": _told(peak_bytes=metrics["memory_peak"]),
+        "engine": _told(gpu_utilisation_mean=metrics["gpu_utilisation"]),
         "validity": {"valid": True, "reasons": []},
         "environment": payload["environment"],
     }
 
 
-def _single(value: float | None) -> dict[str, Any] | None:
-    """One figure that stands for a whole run, as a distribution of which only the maximum is known."""
-    return None if value is None else {"n": 1, "max": value}
+def _told(**values: float | None) -> dict[str, float] | None:
+    """What was told of these figures; null when nothing was."""
+    return {name: value for name, value in values.items() if value is not None} or None
 
 
 def _request_rows(payload: dict[str, Any]) -> list[RequestRecord]:

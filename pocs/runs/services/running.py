@@ -105,7 +105,7 @@ def matrix_start(*, actor: Actor, project: Project, target: Target) -> MatrixExe
 
 
 def run_cancel(*, actor: Actor, run: Run) -> Run:
-    """Cancel a run that no worker holds at once; ask the worker of an active one to stop (within a second)."""
+    """Cancel a run that no worker holds at once; ask the worker of an active one to stop."""
     policies.require(actor, "run.cancel", run.project)
     unheld = RunState.FINALISING if run.origin == RunOrigin.INGESTED else RunState.QUEUED
     if run.state == unheld:

@@ -15,7 +15,7 @@ STEP_NS = 100_000
 
 
 class FakeTarget:
-    """Queue 0.1 ms, prefill 0.4 ms, then 0.1 ms a token by its own stamps; `before` runs ahead of each request."""
+    """Queue 0.1 ms, prefill 0.4 ms, 0.1 ms a token by its own stamps; `before` runs ahead of each request."""
 
     def __init__(self) -> None:
         self.requests: list[GenerationRequest] = []

@@ -53,7 +53,7 @@ def test_a_run_ends_complete_valid_and_fully_stated(queued: Run, fake_target: Fa
     assert run.summary["memory"]["kv_used_peak_bytes"] == 40
     assert run.diagnosis["where"] == "decode"
     assert run.configuration["model_digest"] == "d" * 64
-    assert run.configuration["environment"]["versions"]["transformers"]
+    assert run.configuration["environment"]["packages"]["transformers"]
     assert len(run.configuration_digest) == 64
     assert run.summary["configuration_digest"] == run.configuration_digest
     assert run.progress["done"] == run.progress["total"] == 4
@@ -94,8 +94,9 @@ def test_live_events_carry_progress_samples_slowest_and_summary(queued: Run, fak
 
     events = LiveEvent.objects.filter(stream=f"run:{queued.pk}").order_by("number")
     by_kind = {event.kind: event.data for event in events}
-    assert set(by_kind) == {"state", "progress", "sample", "slowest", "summary"}
+    assert set(by_kind) == {"state", "progress", "sample", "requests", "slowest", "summary"}
     assert by_kind["sample"]["memory"]["kv_used_bytes"] == 40
+    assert by_kind["requests"]["rows"][0]["started_ms"] >= 0
     assert by_kind["slowest"]["rows"][0]["offsets"]["sent_ms"] >= 0
     assert by_kind["summary"]["diagnosis"]["where"] == "decode"
     assert [event.number for event in events] == list(range(1, len(events) + 1))

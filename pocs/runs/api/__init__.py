@@ -1,0 +1,1 @@
+"""Runs, targets and matrices over REST."""

@@ -1,0 +1,21 @@
+"""Routes of runs, targets and matrices in the API."""
+
+from django.urls import path
+
+from pocs.runs.api import target_views, views
+
+urlpatterns = [
+    path("projects/<int:pk>/runs/", views.RunsView.as_view(), name="api-runs"),
+    path("projects/<int:pk>/targets/", target_views.TargetsView.as_view(), name="api-targets"),
+    path("projects/<int:pk>/matrices/", target_views.MatricesView.as_view(), name="api-matrices"),
+    path("runs/<int:pk>/", views.RunView.as_view(), name="api-run"),
+    path("runs/<int:pk>/requests/", views.RequestsView.as_view(), name="api-run-requests"),
+    path("runs/<int:pk>/cancel/", views.RunCancelView.as_view(), name="api-run-cancel"),
+    path("runs/<int:pk>/supersede/", views.RunSupersedeView.as_view(), name="api-run-supersede"),
+    path("runs/<int:pk>/artifacts/<str:name>/", views.ArtifactView.as_view(), name="api-run-artifact"),
+    path("targets/<int:pk>/", target_views.TargetView.as_view(), name="api-target"),
+    path("targets/<int:pk>/check/", target_views.TargetCheckView.as_view(), name="api-target-check"),
+    path("matrices/<int:pk>/", target_views.MatrixView.as_view(), name="api-matrix"),
+    path("matrices/<int:pk>/cancel/", target_views.MatrixCancelView.as_view(), name="api-matrix-cancel"),
+    path("schemas/poc-run/1/", views.PocRunSchemaView.as_view(), name="api-schema-poc-run"),
+]
