@@ -7,14 +7,11 @@ from typing import Any
 from inference.phases import gaps_ms
 from inference.records import OUTCOMES, RequestRecord, Trace
 from inference.targets.base import TargetInfo
+from inference.validity import validity
 
 SCHEMA = "phasegate-run/1"
 PERCENTILES = (50, 90, 95, 99)
 THIN_BELOW = 100  # samples; below, p99 rests on fewer than one request
-
-#: limits of the client's own error; beyond them a run is invalid
-DISPATCH_DELAY_P99_LIMIT_MS = 50.0
-LOOP_LAG_P99_LIMIT_MS = 50.0
 
 SHOWN_INTERVALS = ("dispatch_delay", "queue_wait", "prefill", "decode", "release", "unexplained")
 
@@ -162,44 +159,6 @@ def memory_watermark(telemetry: Sequence[Mapping[str, Any]]) -> dict[str, Any] |
         if values:
             out[peak_name] = max(values)
     return {**out, "samples": len(telemetry)} if out else None
-
-
-def validity(
-    summary: Mapping[str, Any], window: Sequence[RequestRecord], *, interrupted: bool = False
-) -> dict[str, Any]:
-    """`{"valid", "client_late", "reasons", "limits"}`: whether the figures may be used, and why not.
-
-    `client_late` tells that the client itself was beyond its stated limits, so that what was measured
-    cannot be trusted; the other reasons say that the run has nothing to state M1 and M2 with.
-    """
-    late: list[str] = []
-    check = summary.get("self_check") or {}
-    for name, what, limit_ms in (
-        ("dispatch_delay_ms", "requests left the client late", DISPATCH_DELAY_P99_LIMIT_MS),
-        ("loop_lag_ms", "the client's event loop lagged", LOOP_LAG_P99_LIMIT_MS),
-    ):
-        p99 = (check.get(name) or {}).get("p99")
-        if p99 is not None and p99 > limit_ms:
-            late.append(f"{what}: p99 {p99:.1f} ms, limit {limit_ms:g} ms")
-    lacking: list[str] = []
-    successes = [record for record in window if record.outcome == "success"]
-    if not window:
-        lacking.append("no request was measured")
-    elif not successes:
-        lacking.append(f"none of {len(window)} requests succeeded")
-    elif all(record.ttft_ms is None for record in successes):
-        lacking.append("the first token was not observed (answers were not streamed): M1 and M2 are missing")
-    if interrupted:
-        lacking.append("the run was interrupted")
-    return {
-        "valid": not late and not lacking,
-        "client_late": bool(late),
-        "reasons": late + lacking,
-        "limits": {
-            "dispatch_delay_p99_ms": DISPATCH_DELAY_P99_LIMIT_MS,
-            "loop_lag_p99_ms": LOOP_LAG_P99_LIMIT_MS,
-        },
-    }
 
 
 def live_figures(

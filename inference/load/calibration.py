@@ -15,8 +15,9 @@ from inference.load.generator import LoadPlan, run_load
 from inference.load.simulator import MODEL, SimulatedTimes
 from inference.records import RequestRecord
 from inference.requests import GenerationRequest
-from inference.stats import figures, validity
+from inference.stats import figures
 from inference.targets.openai import OpenAITarget
+from inference.validity import validity
 
 SCHEMA = "phasegate-calibration/1"
 ROUNDS = 4  # requests per slot

@@ -57,11 +57,13 @@ class Endpoint:
 
 
 class _Turns:
-    """Wakes one waiting reader per pass of the event loop.
+    """Wakes a few waiting readers per pass of the event loop.
 
     A pass reads every socket that has data, then runs what is ready. If all readers of a burst were ready
     at once, sockets would wait unread, and be stamped late, until all of them had parsed.
     """
+
+    PER_PASS = 4  # some 0.3 ms of parsing
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -74,11 +76,10 @@ class _Turns:
             asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
-        while self._waiting:
+        for _ in range(min(self.PER_PASS, len(self._waiting))):
             reader = self._waiting.popleft()
             if not reader.done():
                 reader.set_result(None)
-                break
         self._scheduled = bool(self._waiting)
         if self._scheduled:
             asyncio.get_running_loop().call_soon(self._next)

@@ -107,7 +107,8 @@ class OpenAITarget:
             trace.ended = "client"
             raise
         finally:
-            trace.closed_ns = time.monotonic_ns()
+            if trace.closed_ns is None:
+                trace.closed_ns = time.monotonic_ns()
             reader.finish()
 
     async def telemetry(self) -> dict[str, Any]:
@@ -144,7 +145,8 @@ class OpenAITarget:
                 pause_s = min(LAST_BACKOFF_S, FIRST_BACKOFF_S * 2**attempt)
             await asyncio.sleep(pause_s)
             trace.throttled_ns += time.monotonic_ns() - pause_from_ns
-            trace.error, trace.ended, trace.status, trace.headers_ns = None, "none", None, None
+            trace.error, trace.ended, trace.status = None, "none", None
+            trace.headers_ns = trace.closed_ns = None
 
     async def _attempt(
         self, request: GenerationRequest, trace: Trace, reader: AnswerReader, body: bytes

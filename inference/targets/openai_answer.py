@@ -233,6 +233,7 @@ class HttpAnswer:
         elif isinstance(event, h11.Data):
             self._data(ns, bytes(event.data))
         elif isinstance(event, h11.EndOfMessage):
+            self._trace.closed_ns = ns
             self._end()
 
     def _head(self, ns: int, response: h11.Response) -> None:

@@ -225,7 +225,7 @@ def test_a_late_client_is_exit_4(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("inference.stats.LOOP_LAG_P99_LIMIT_MS", -1.0)
+    monkeypatch.setattr("inference.validity.LOOP_LAG_P99_LIMIT_MS", -1.0)
     assert main(measure(simulated, requests_file, tmp_path / "out", "--quiet")) == 4
     assert "event loop lagged" in error_of(capsys)
     assert written(tmp_path / "out")[1]["validity"]["valid"] is False

@@ -8,6 +8,7 @@ import pytest
 
 from inference.records import RequestRecord, Trace
 from inference.stats import figures, live_figures, memory_watermark, summarise
+from inference.targets.base import TargetInfo
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -139,6 +140,15 @@ def test_cache_hits_are_counted_in_tokens_of_admitted_requests() -> None:
 def test_a_late_client_makes_the_run_invalid(check: dict[str, Any], reason: str) -> None:
     verdict = summarise([record(1)], self_check=check)["validity"]
     assert (verdict["valid"], verdict["client_late"], verdict["reasons"]) == (False, True, [reason])
+
+
+def test_few_samples_are_judged_by_p90_and_the_engine_s_stamps_not_by_the_loop() -> None:
+    lag = {"loop_lag_ms": {"p90": 4.0, "p99": 300.0, "thin": True}}
+    assert summarise([record(1)], self_check=lag)["validity"]["valid"] is True
+    lag = {"loop_lag_ms": {"p90": 4.0, "p99": 300.0, "thin": False}}
+    engine = TargetInfo(kind="engine", model="m")
+    assert summarise([record(1)], self_check=lag, target=engine)["validity"]["valid"] is True
+    assert summarise([record(1)], self_check=lag)["validity"]["valid"] is False
 
 
 def test_a_run_without_success_is_invalid_but_no_fault_of_the_client() -> None:
