@@ -19,6 +19,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("pocs.runs.api.urls")),
     path("api/v1/", include("pocs.evidence.api.urls")),
     path("api/v1/", include("pocs.reviews.api.urls")),
+    path("api/v1/", include("pocs.reviews.api.urls")),
     path("", include("phasegate.signin.urls")),
     path("", include("pocs.reviews.ui.inbox_urls")),
     path("", include("pocs.people.ui.urls")),
