@@ -81,7 +81,7 @@ def make_team(organisation: Organisation, name: str = "") -> Team:
 def make_user(organisation: Organisation | None = None, name: str = "user", **fields: Any) -> User:
     """A person with password `PASSWORD`; `name` becomes the stem of the username and the last name."""
     organisation = organisation or make_organisation()
-    defaults = {"first_name": name.replace("_", " ").title(), "organisation": organisation}
+    defaults: dict[str, Any] = {"first_name": name.replace("_", " ").title(), "organisation": organisation}
     return User.objects.create_user(f"{name}-{next(_serial)}", password=PASSWORD, **(defaults | fields))
 
 

@@ -21,6 +21,13 @@ class Actor:
     token_scopes: tuple[str, ...] = ()
 
     @property
+    def answers_with(self) -> int:
+        """Number of the person who answers for what is done; ValueError for the system, which nobody does."""
+        if self.user_id is None:
+            raise ValueError("nobody answers for the system")
+        return self.user_id
+
+    @property
     def is_person(self) -> bool:
         return self.kind == "user"
 

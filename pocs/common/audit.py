@@ -243,4 +243,4 @@ def _moved_since(model: type[models.Model], key: str, sequence: int) -> bool:
         object_type=model._meta.label_lower, object_id=key, sequence__gt=sequence, after__has_key="state"
     ).last()
     now = model._default_manager.filter(pk=key).values_list("state", flat=True).first()
-    return later is not None and later.after["state"] == now
+    return later is not None and later.after is not None and later.after["state"] == now

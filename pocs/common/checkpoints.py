@@ -104,7 +104,7 @@ def _read_line(text: str, organisation_id: int) -> Checkpoint:
 
 
 def _secrets() -> list[str]:
-    return [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+    return [str(secret) for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)]
 
 
 @lru_cache(maxsize=8)

@@ -8,11 +8,15 @@ who may follow it (`register_stream`).
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
 from pocs.common.models import LiveEvent
+
+
+#: writers of one stream are few: its run's worker, and a person who cancels
+EMIT_ATTEMPTS = 10
 
 
 class Publisher(Protocol):
@@ -46,14 +50,23 @@ def may_follow(user_id: int, stream: str) -> bool:
 
 
 def emit(stream: str, kind: str, data: dict[str, Any]) -> LiveEvent:
-    """Store the stream's next event and publish it once the surrounding transaction commits."""
-    with transaction.atomic():
-        last = last_number(stream)
-        event = LiveEvent.objects.create(
-            stream=stream, number=last + 1, kind=kind, data=data, at=timezone.now()
-        )
-        message = as_message(event)
-        transaction.on_commit(lambda: _publisher(stream, message))
+    """Store the stream's next event and publish it once the surrounding transaction commits.
+
+    Two writers of one stream may want the same number; the later one takes the next.
+    """
+    for attempt in range(EMIT_ATTEMPTS):
+        try:
+            with transaction.atomic():
+                number = last_number(stream) + 1
+                event = LiveEvent.objects.create(
+                    stream=stream, number=number, kind=kind, data=data, at=timezone.now()
+                )
+            break
+        except IntegrityError:
+            if attempt == EMIT_ATTEMPTS - 1:
+                raise
+    message = as_message(event)
+    transaction.on_commit(lambda: _publisher(stream, message))
     return event
 
 

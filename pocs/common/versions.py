@@ -19,7 +19,7 @@ def save_version(row: Row, *, version: int | None = None, **changes: Any) -> Row
     StaleVersion, with nothing written, when another one is stored.
     """
     seen = row.version if version is None else version
-    manager: models.Manager[Any] = type(row)._default_manager  # type: ignore[assignment]
+    manager: models.Manager[Any] = type(row)._default_manager
     now = timezone.now()
     done = manager.filter(pk=row.pk, version=seen).update(version=seen + 1, updated_at=now, **changes)
     if not done:
@@ -32,7 +32,7 @@ def save_version(row: Row, *, version: int | None = None, **changes: Any) -> Row
 
 def stale(row: VersionedModel) -> StaleVersion:
     """The error for a row that was saved by someone else in between."""
-    manager: models.Manager[Any] = type(row)._default_manager  # type: ignore[assignment]
+    manager: models.Manager[Any] = type(row)._default_manager
     current = manager.filter(pk=row.pk).values_list("version", flat=True).first()
     text = _("Someone else saved in between: version %(current)s is stored, you changed version %(seen)s.")
     return StaleVersion(text % {"current": current, "seen": row.version}, current=current)

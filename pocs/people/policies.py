@@ -6,7 +6,6 @@ from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
 from pocs.common.errors import NotFound, NotPermitted
-from pocs.people.models import User
 from pocs.people.roles import (
     CAPABILITIES,
     ORGANISATION_CAPABILITIES,
@@ -14,6 +13,7 @@ from pocs.people.roles import (
     OrganisationRole,
     ProjectRole,
 )
+from pocs.people.selectors import person_behind
 
 
 def allowed(actor: Actor, capability: str, project: Any) -> bool:
@@ -34,9 +34,7 @@ def allowed(actor: Actor, capability: str, project: Any) -> bool:
 
 
 def _person_allowed(actor: Actor, capability: str, project: Any, roles: frozenset[ProjectRole]) -> bool:
-    user = User.objects.filter(
-        pk=actor.user_id, is_active=True, organisation_id=project.organisation_id
-    ).first()
+    user = person_behind(actor)
     if user is None:
         return False
     by_organisation = ORGANISATION_CAPABILITIES.get(OrganisationRole(user.organisation_role), frozenset())
@@ -47,9 +45,7 @@ def capabilities_of(actor: Actor, project: Any) -> frozenset[str]:
     """Everything the actor may do on this project, for pages that show many buttons."""
     if not actor.is_person or actor.organisation_id != project.organisation_id:
         return frozenset(capability for capability in CAPABILITIES if allowed(actor, capability, project))
-    user = User.objects.filter(
-        pk=actor.user_id, is_active=True, organisation_id=project.organisation_id
-    ).first()
+    user = person_behind(actor)
     if user is None:
         return frozenset()
     held = set(project.members.filter(user_id=user.pk).values_list("role", flat=True))

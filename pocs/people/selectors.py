@@ -33,14 +33,15 @@ def teams_of(actor: Actor) -> QuerySet[Team]:
     return Team.objects.filter(organisation_id=actor.organisation_id)
 
 
+def person_behind(actor: Actor) -> User | None:
+    """The active person whom the actor stands for: themselves, or a token's sponsor."""
+    if actor.user_id is None:
+        return None
+    found = User.objects.filter(pk=actor.user_id, organisation_id=actor.organisation_id, is_active=True)
+    return found.first()
+
+
 def is_admin(actor: Actor) -> bool:
     """Whether the actor administers the organisation's people."""
-    return (
-        actor.is_person
-        and User.objects.filter(
-            pk=actor.user_id,
-            organisation_id=actor.organisation_id,
-            is_active=True,
-            organisation_role=OrganisationRole.ADMIN,
-        ).exists()
-    )
+    person = person_behind(actor) if actor.is_person else None
+    return person is not None and person.organisation_role == OrganisationRole.ADMIN

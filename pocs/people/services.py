@@ -143,7 +143,7 @@ def _require_admin(actor: Actor, user: User | None = None) -> None:
 
 def _require_another_admin(user: User) -> None:
     others = User.objects.filter(
-        organisation_id=user.organisation_id, organisation_role=OrganisationRole.ADMIN, is_active=True
+        organisation=user.organisation, organisation_role=OrganisationRole.ADMIN, is_active=True
     ).exclude(pk=user.pk)
     if not others.exists():
         raise Conflict(_("An organisation keeps at least one administrator."))

@@ -12,7 +12,7 @@ from pocs.common.models import AuditEntry
 from pocs.people import policies
 from pocs.people.models import Team, User
 from pocs.people.roles import CAPABILITIES, OrganisationRole, ProjectRole
-from pocs.people.selectors import is_admin, people_of, teams_of
+from pocs.people.selectors import is_admin, people_of, person_behind, teams_of
 from pocs.projects.choices import (
     PROJECT_ORDER,
     DeclarationKind,
@@ -40,10 +40,8 @@ def projects_visible_to(actor: Actor) -> QuerySet[Project]:
     if actor.kind == "system":
         return own
     if actor.kind == "token":
-        return own.filter(pk=actor.token_project_id) if "read" in actor.token_scopes else own.none()
-    user = User.objects.filter(
-        pk=actor.user_id, is_active=True, organisation_id=actor.organisation_id
-    ).first()
+        return own.filter(ci_tokens=actor.token_id) if "read" in actor.token_scopes else own.none()
+    user = person_behind(actor)
     if user is None:
         return own.none()
     if user.organisation_role == OrganisationRole.AUDITOR:
@@ -309,9 +307,8 @@ def may_audit(actor: Actor) -> bool:
 
 
 def is_auditor(actor: Actor) -> bool:
-    return User.objects.filter(
-        pk=actor.user_id, is_active=True, organisation_role=OrganisationRole.AUDITOR
-    ).exists()
+    person = person_behind(actor) if actor.is_person else None
+    return person is not None and person.organisation_role == OrganisationRole.AUDITOR
 
 
 def organisation_history(actor: Actor) -> QuerySet[AuditEntry]:

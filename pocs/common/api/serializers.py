@@ -49,5 +49,5 @@ class ProblemSerializer(serializers.Serializer):
     status = serializers.IntegerField()
     detail = serializers.CharField()
     request_id = serializers.CharField()
-    errors = FieldErrorSerializer(many=True, required=False)
+    errors = FieldErrorSerializer(many=True, required=False)  # type: ignore[assignment]
     missing = MissingSerializer(many=True, required=False)

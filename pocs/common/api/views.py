@@ -52,5 +52,5 @@ class ActorGenericView(ActorMixin, GenericAPIView):
         """One cursor page of `rows` in the view's serializer."""
         found = self.paginate_queryset(rows)
         serializer_class = self.get_serializer_class()
-        serializer = serializer_class(found, many=True, context=self.get_serializer_context() | context)
+        serializer = serializer_class(found, many=True, context={**self.get_serializer_context(), **context})
         return self.get_paginated_response(serializer.data)

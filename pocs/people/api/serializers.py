@@ -25,7 +25,7 @@ class MeSerializer(serializers.Serializer):
     """Who the API takes the caller for."""
 
     kind = serializers.ChoiceField(choices=["user", "token"])
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
     user = serializers.IntegerField(source="user_id")
     token = serializers.IntegerField(source="token_id", allow_null=True)
     project = serializers.IntegerField(source="token_project_id", allow_null=True)

@@ -14,7 +14,7 @@ class PlaceForm(forms.Form):
     """Role in the organisation and team of one person."""
 
     role = forms.ChoiceField(label=_("role in the organisation"), choices=OrganisationRole.choices)
-    team = forms.ModelChoiceField(label=_("team"), queryset=None, required=False)
+    team: forms.ModelChoiceField = forms.ModelChoiceField(label=_("team"), queryset=None, required=False)
 
     def __init__(self, *args: Any, actor: Actor, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

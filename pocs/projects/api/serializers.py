@@ -115,7 +115,9 @@ class DeclarationSerializer(StrictSerializer):
 
     kind = serializers.ChoiceField(choices=DeclarationKind.choices, read_only=True)
     statement = serializers.CharField(allow_blank=True)
-    source = serializers.CharField(max_length=300, required=False, allow_blank=True)
+    source = serializers.CharField(  # type: ignore[assignment]
+        max_length=300, required=False, allow_blank=True
+    )
     version = serializers.IntegerField(read_only=True)
 
 

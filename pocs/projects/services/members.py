@@ -57,6 +57,6 @@ def member_remove(*, actor: Actor, project: Project, user: User, role: str) -> N
 
 def _require_no_self_service(actor: Actor, project: Project, user: User) -> None:
     """An administrator manages the members of every project, but lets nobody in by themselves."""
-    leads = project.members.filter(user_id=actor.user_id, role=ProjectRole.LEAD)
+    leads = project.members.filter(user=user, role=ProjectRole.LEAD)
     if actor.is_person and actor.user_id == user.pk and not leads.exists():
         raise NotPermitted(_("Administrators cannot give roles to themselves. Ask the technical lead."))

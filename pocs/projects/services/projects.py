@@ -10,8 +10,9 @@ from pocs.common.actors import Actor
 from pocs.common.errors import Conflict, FieldError, GateNotMet, InvalidInput, NotPermitted
 from pocs.common.versions import changed, save_version
 from pocs.people import policies
-from pocs.people.models import Organisation, User
+from pocs.people.models import Organisation
 from pocs.people.roles import OrganisationRole, ProjectRole
+from pocs.people.selectors import person_behind
 from pocs.projects.changes import notify_change
 from pocs.projects.choices import ProjectState
 from pocs.projects.gates import missing_before
@@ -44,7 +45,7 @@ def project_create(*, actor: Actor, name: str, goal: str = "", **fields: Any) ->
 
     Any person of the organisation may, auditors and CI tokens may not.
     """
-    creator = User.objects.filter(pk=actor.user_id, is_active=True).first() if actor.is_person else None
+    creator = person_behind(actor) if actor.is_person else None
     if creator is None or creator.organisation_role == OrganisationRole.AUDITOR:
         raise NotPermitted(_("Only people who work on projects may create one."))
     values = _checked({"name": name, "goal": goal} | fields)
@@ -178,7 +179,7 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
             values[name] = value
             continue
         text = value.strip() if isinstance(value, str) else value
-        limit = Project._meta.get_field(name).max_length
+        limit = getattr(Project._meta.get_field(name), "max_length", None)
         if not isinstance(text, str) or "\x00" in text:
             wrong.append(FieldError(f"/{name}", "type", _("This must be text.")))
         elif limit and len(text) > limit:

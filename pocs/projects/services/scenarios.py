@@ -131,7 +131,7 @@ def _store_version(actor: Actor, scenario: Scenario, body: dict[str, Any], *, ve
         number=last.number + 1 if last else 1,
         spec=body,
         digest=digest(body),
-        created_by_id=actor.user_id,
+        created_by_id=actor.answers_with,
     )
     after = {"state": version.state, "number": version.number, "digest": version.digest, "spec": body}
     audit.record(actor=actor, verb=verb, obj=version, project_id=scenario.project_id, after=after)

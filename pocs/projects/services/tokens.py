@@ -49,7 +49,7 @@ def token_issue(
     networks = _networks(allowed_addresses, wrong)
     _check_expiry(expires_at, wrong)
     sponsor_id = _sponsor(actor, project, sponsor, wrong)
-    if wrong:
+    if wrong or expires_at is None:
         raise InvalidInput(_("The token cannot be issued like this."), wrong)
     plaintext = tokens.new_plaintext()
     with transaction.atomic():
@@ -90,10 +90,10 @@ def token_revoke(*, actor: Actor, project: Project, token: CIToken) -> CIToken:
     return token
 
 
-def _sponsor(actor: Actor, project: Project, sponsor: User | None, wrong: list[FieldError]) -> int | None:
+def _sponsor(actor: Actor, project: Project, sponsor: User | None, wrong: list[FieldError]) -> int:
     """Number of the person who answers for the token: they must be able to do what it does."""
     if sponsor is None:
-        return actor.user_id
+        return actor.answers_with
     if not policies.allowed(sponsor.as_actor(), "run.execute", project):
         text = _("%(person)s contributes nothing to this project and cannot answer for a token.")
         wrong.append(FieldError("/sponsor", "no_contributor", text % {"person": sponsor}))

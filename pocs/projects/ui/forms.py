@@ -48,7 +48,7 @@ class ProjectForm(forms.ModelForm):
 
 
 class MemberForm(forms.Form):
-    user = forms.ModelChoiceField(label=_("person"), queryset=None)
+    user: forms.ModelChoiceField = forms.ModelChoiceField(label=_("person"), queryset=None)
     role = forms.ChoiceField(label=_("role"), choices=ProjectRole.choices)
 
     def __init__(self, *args: Any, actor: Actor, **kwargs: Any) -> None:
@@ -70,7 +70,9 @@ class ReadinessForm(forms.Form):
     basis = forms.CharField(
         label=_("what shows it"), widget=forms.Textarea(attrs={"rows": 2}), required=False
     )
-    team = forms.ModelChoiceField(label=_("responsible team"), queryset=None, required=False)
+    team: forms.ModelChoiceField = forms.ModelChoiceField(
+        label=_("responsible team"), queryset=None, required=False
+    )
     version = forms.IntegerField(widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, actor: Actor, **kwargs: Any) -> None:
@@ -103,7 +105,7 @@ class TokenForm(forms.Form):
         widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
         help_text=_("At most a year from now."),
     )
-    sponsor = forms.ModelChoiceField(
+    sponsor: forms.ModelChoiceField = forms.ModelChoiceField(
         label=_("sponsor"),
         queryset=None,
         required=False,

@@ -117,8 +117,7 @@ def _kinds_page(request: HttpRequest, project: Project, rows: list[Any], kinds: 
                 if isinstance(call.error, StaleVersion):
                     # saving again is then a choice made in view of what is stored
                     stored = row
-                    form.data = form.data.copy()
-                    form.data[f"{row.kind}-version"] = str(row.version)
+                    form.data = {**form.data.dict(), f"{row.kind}-version": str(row.version)}  # type: ignore[attr-defined]
         bound.append({"row": row, "form": form, "stored": stored})
     context = {"project": project, "rows": bound, "may": selectors.may(actor_of(request), project)}
     return render(request, kinds.template, context, status=status)

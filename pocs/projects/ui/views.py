@@ -119,8 +119,7 @@ def edit(request: HttpRequest, pk: int) -> HttpResponseBase:
                 return redirect("projects:detail", pk=pk)
             if isinstance(call.error, StaleVersion):
                 conflict = _differences(form, stored)
-                form.data = form.data.copy()  # type: ignore[attr-defined]
-                form.data["version"] = str(stored.version)  # type: ignore[index]
+                form.data = {**form.data.dict(), "version": str(stored.version)}  # type: ignore[attr-defined]
             status = call.status
     context = {"form": form, "project": project, "conflict": conflict}
     return render(request, "projects/edit.html", context, status=status)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -13,10 +14,10 @@ from pocs.projects.models import Project
 from tests.factories import Cast
 
 ApiAs = Callable[..., APIClient]
-KEY = {"HTTP_IDEMPOTENCY_KEY": "one-key"}
+KEY: dict[str, Any] = {"HTTP_IDEMPOTENCY_KEY": "one-key"}
 
 
-def problem(response: object, status: int, kind: str) -> dict:
+def problem(response: Any, status: int, kind: str) -> dict[str, Any]:
     assert response.status_code == status
     assert response["Content-Type"].startswith("application/problem+json")
     body = response.json()

@@ -37,7 +37,7 @@ def codes(cast: Cast) -> list[str]:
     return [problem.code for problem in audit.verify(cast.organisation.pk)]
 
 
-def sql(statement: str, *values: object) -> None:
+def sql(statement: str, *values: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
 

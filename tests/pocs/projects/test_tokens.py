@@ -35,6 +35,7 @@ def test_a_token_is_stored_as_a_digest_and_never_in_the_audit(cast: Cast) -> Non
     row = CIToken.objects.values().get(pk=token.pk)
     assert plaintext not in str(row)
     entry = AuditEntry.objects.get(verb="token.issued")
+    assert entry.after is not None
     assert plaintext not in str(entry.after)
     assert plaintext.startswith(entry.after["prefix"])
 
