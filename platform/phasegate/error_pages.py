@@ -53,4 +53,4 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if request.path.startswith("/api/"):
         return problem_response(request, type="server-error", status=500, detail=detail)
     context = {"detail": detail, "request_id": getattr(request, "request_id", "")}
-    return render(None, "500.html", context, status=500)  # type: ignore[arg-type]
+    return render(None, "500.html", context, status=500)

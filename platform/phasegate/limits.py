@@ -7,7 +7,6 @@ from typing import Any
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
 class BodyLimit:
@@ -16,7 +15,7 @@ class BodyLimit:
     A body with a length is refused by its header; one sent in chunks as soon as it grows too long.
     """
 
-    def __init__(self, application: App, *, max_bytes: int) -> None:
+    def __init__(self, application: Any, *, max_bytes: int) -> None:
         self.application = application
         self.max_bytes = max_bytes
 

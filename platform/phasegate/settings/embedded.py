@@ -21,8 +21,7 @@ DATABASES = {
     }
 }
 
-PHASEGATE_BROKER_SOCKET = runtime_dir(VAR_DIR) / "valkey.sock"
-REDIS_URL = f"unix://{PHASEGATE_BROKER_SOCKET}"
+REDIS_URL = f"unix://{runtime_dir(VAR_DIR) / 'valkey.sock'}"
 globals().update(broker_settings(REDIS_URL))
 
 SESSION_COOKIE_NAME = "phasegate_session"

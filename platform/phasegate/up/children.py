@@ -99,7 +99,7 @@ def broker() -> Child:
     folder = settings.VAR_DIR / "valkey"
     folder.mkdir(exist_ok=True)
     command = [str(get_binary_path()), "--port", "0", "--dir", str(folder), "--daemonize", "no"]
-    command += ["--unixsocket", str(settings.PHASEGATE_BROKER_SOCKET), "--unixsocketperm", "700"]
+    command += ["--unixsocket", settings.REDIS_URL.removeprefix("unix://"), "--unixsocketperm", "700"]
     command += ["--appendonly", "yes", "--save", ""]
     return Child("valkey", "broker (Valkey)", command, death_signal=signal.SIGTERM)
 
