@@ -106,7 +106,7 @@ def _measure(options: argparse.Namespace) -> int:
             _report(session.summary)
         if session.result.interrupted:
             return INTERRUPTED
-        if session.summary["validity"]["client_late"]:
+        if not session.summary["validity"]["valid"]:
             return _complain("; ".join(session.summary["validity"]["reasons"]), INVALID)
         return MEASURED
 
@@ -300,6 +300,8 @@ def _report(summary: dict[str, Any]) -> None:
     print(f"output tokens/s: {'not observed' if rate is None else format(rate, '.1f')}")
     for reason in summary["validity"]["reasons"]:
         print(f"not valid: {reason}")
+    for lack in summary["validity"]["lacks"]:
+        print(f"lacks: {lack}")
 
 
 def _figures_line(name: str, figures: dict[str, Any]) -> str:

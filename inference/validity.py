@@ -13,10 +13,11 @@ LOOP_LAG_P99_LIMIT_MS = 50.0
 def validity(
     summary: Mapping[str, Any], window: Sequence[RequestRecord], *, interrupted: bool = False
 ) -> dict[str, Any]:
-    """`{"valid", "client_late", "reasons", "limits"}`: whether the figures may be used, and why not.
+    """`{"valid", "reasons", "lacks", "limits"}`: whether what was measured can be trusted, and what it lacks.
 
-    `client_late` tells that the client itself was beyond its stated limits, so that what was measured
-    cannot be trusted; the other reasons say that the run has nothing to state M1 and M2 with.
+    `reasons` say why it can't: the client itself was beyond its stated limits, or the run was cut short.
+    `lacks` say what a trustworthy run has nothing to state with (no success, no first token): requests
+    that failed are a finding, not a fault of the measurement.
     """
     late = client_late(summary.get("self_check") or {}, stamps_at_target=_stamps_at_target(summary))
     lacking: list[str] = []
@@ -27,12 +28,11 @@ def validity(
         lacking.append(f"none of {len(window)} requests succeeded")
     elif all(record.ttft_ms is None for record in successes):
         lacking.append("the first token was not observed (answers were not streamed): M1 and M2 are missing")
-    if interrupted:
-        lacking.append("the run was interrupted")
+    reasons = [*late, "the run was interrupted"] if interrupted else late
     return {
-        "valid": not late and not lacking,
-        "client_late": bool(late),
-        "reasons": late + lacking,
+        "valid": not reasons,
+        "reasons": reasons,
+        "lacks": lacking,
         "limits": {
             "dispatch_delay_p99_ms": DISPATCH_DELAY_P99_LIMIT_MS,
             "loop_lag_p99_ms": LOOP_LAG_P99_LIMIT_MS,

@@ -82,7 +82,6 @@ def _compared(
     verdict = validity({"self_check": self_check}, records)
     if read_error["p99"] is not None and read_error["p99"] > READ_ERROR_P99_LIMIT_MS:
         verdict["valid"] = False
-        verdict["client_late"] = True
         verdict["reasons"].append(
             f"tokens were read late: p99 {read_error['p99']:.1f} ms, limit {READ_ERROR_P99_LIMIT_MS:g} ms"
         )

@@ -22,8 +22,6 @@ def judge(metric_set: str, summary: Mapping[str, Any]) -> tuple[Validity, list[R
 def _measurement_reasons(summary: Mapping[str, Any]) -> list[Reason]:
     """Why the measuring client itself calls the run invalid, by code; its own sentence where none fits."""
     stated = summary.get("validity") or {}
-    if stated.get("valid"):
-        return []
     limits, check = stated.get("limits") or {}, summary.get("self_check") or {}
     reasons: list[Reason] = []
     for code, name, limit_name in (
@@ -31,7 +29,7 @@ def _measurement_reasons(summary: Mapping[str, Any]) -> list[Reason]:
         ("loop_lagged", "loop_lag_ms", "loop_lag_p99_ms"),
     ):
         p99, limit = (check.get(name) or {}).get("p99"), limits.get(limit_name)
-        if p99 is not None and limit is not None and p99 > limit:
+        if not stated.get("valid") and p99 is not None and limit is not None and p99 > limit:
             reasons.append({"code": code, "figures": {"p99_ms": p99, "limit_ms": limit}})
     attempted, succeeded = summary.get("attempted"), summary.get("succeeded")
     if attempted == 0:
@@ -42,7 +40,7 @@ def _measurement_reasons(summary: Mapping[str, Any]) -> list[Reason]:
         reasons.append({"code": "first_token_not_observed", "figures": {}})
     if summary.get("interrupted"):
         reasons.append({"code": "interrupted", "figures": {}})
-    if not reasons:
+    if not reasons and not stated.get("valid"):
         told = stated.get("reasons") or [""]
         reasons = [{"code": "measurement", "figures": {"text": text}} for text in told]
     return reasons

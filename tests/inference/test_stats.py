@@ -139,7 +139,7 @@ def test_cache_hits_are_counted_in_tokens_of_admitted_requests() -> None:
 )
 def test_a_late_client_makes_the_run_invalid(check: dict[str, Any], reason: str) -> None:
     verdict = summarise([record(1)], self_check=check)["validity"]
-    assert (verdict["valid"], verdict["client_late"], verdict["reasons"]) == (False, True, [reason])
+    assert (verdict["valid"], verdict["reasons"]) == (False, [reason])
 
 
 def test_few_samples_are_judged_by_p90_and_the_engine_s_stamps_not_by_the_loop() -> None:
@@ -151,11 +151,11 @@ def test_few_samples_are_judged_by_p90_and_the_engine_s_stamps_not_by_the_loop()
     assert summarise([record(1)], self_check=lag)["validity"]["valid"] is False
 
 
-def test_a_run_without_success_is_invalid_but_no_fault_of_the_client() -> None:
+def test_a_run_without_success_is_well_measured_and_lacks_figures() -> None:
     verdict = summarise([failed(1, "failed"), failed(2, "timeout")])["validity"]
-    assert verdict["reasons"] == ["none of 2 requests succeeded"]
-    assert (verdict["valid"], verdict["client_late"]) == (False, False)
-    assert summarise([])["validity"]["reasons"] == ["no request was measured"]
+    assert verdict["lacks"] == ["none of 2 requests succeeded"]
+    assert (verdict["valid"], verdict["reasons"]) == (True, [])
+    assert summarise([])["validity"]["lacks"] == ["no request was measured"]
     assert summarise([record(1)], interrupted=True)["validity"]["valid"] is False
 
 

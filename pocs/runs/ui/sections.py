@@ -16,8 +16,8 @@ RECENT_RUNS = 8
 
 def register() -> None:
     """Add the sections; called once when the app starts."""
-    register_section(Section("matrix", _("Matrix coverage"), 30, "runs/section_matrix.html", matrix_context))
-    register_section(Section("runs", _("Runs"), 40, "runs/section_runs.html", runs_context))
+    register_section(Section("matrix", _("Matrix coverage"), 22, "runs/section_matrix.html", matrix_context))
+    register_section(Section("runs", _("Runs"), 24, "runs/section_runs.html", runs_context))
 
 
 def matrix_context(project: Project, actor: Actor) -> dict[str, Any]:
