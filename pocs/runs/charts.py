@@ -152,7 +152,9 @@ def series_spec(
     if panel.maximum is not None:
         scale_y = {"domain": [0, panel.maximum]}
     several = count > 1
-    mark: dict[str, Any] = {"type": "line", "strokeWidth": 1.6, "interpolate": "linear"}
+    # a sample between two absent ones has no line: the point keeps it visible
+    point = {"size": 10, "filled": True}
+    mark: dict[str, Any] = {"type": "line", "strokeWidth": 1.6, "interpolate": "linear", "point": point}
     if panel.area and not several:
         mark = {"type": "area", "line": {"strokeWidth": 1.6}, "opacity": 0.22, "interpolate": "linear"}
     encoding: dict[str, Any] = {

@@ -59,7 +59,7 @@ class Recorder:
         with transaction.atomic():
             progressed = self._note_progress(measurement.moment)
             cancel = self._renew_lease()
-            ended = list(self._unsaved_records) if due else []
+            ended = [record for record in self._unsaved_records if due and not record.warmup]
             if due:
                 self._flush(measurement.started_ns)
             if ended and measurement.started_ns is not None:

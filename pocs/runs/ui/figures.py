@@ -7,7 +7,6 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from pocs.runs.choices import Outcome
-from pocs.runs.recorder import LIVE_WINDOW_S
 
 #: below this many samples a p99 is the largest value under another name
 THIN_P99_BELOW = 100
@@ -114,14 +113,13 @@ class Tile:
 
 def tiles(summary: Mapping[str, Any] | None) -> list[Tile]:
     """The figures of a run from its summary; without one they are empty and filled live."""
-    recent = _("last %(n)s s") % {"n": round(LIVE_WINDOW_S)} if summary is None else ""
     summary = summary or {}
     requests = summary.get("requests") or {}
 
     def times(field: str, label: str) -> Tile:
         found = summary.get(field) or {}
         parts = tuple(TilePart(f"{field}_{p}", found.get(p)) for p in ("p50", "p95"))
-        return Tile(label, "ms", "ms", parts, note=joined("p50 / p95", recent), n=found.get("n"))
+        return Tile(label, "ms", "ms", parts, note="p50 / p95", n=found.get("n"))
 
     memory = summary.get("memory") or {}
     return [
@@ -133,7 +131,6 @@ def tiles(summary: Mapping[str, Any] | None) -> list[Tile]:
             _("tokens/s"),
             "rate",
             (TilePart("output_tokens_per_second", summary.get("output_tokens_per_second")),),
-            note=recent,
             n=summary.get("succeeded", requests.get("success")),
         ),
         Tile(
@@ -156,15 +153,10 @@ def tiles(summary: Mapping[str, Any] | None) -> list[Tile]:
             "%",
             "percent",
             (TilePart("cache_hit_rate", summary.get("cache_hit_rate")),),
-            note=joined(_("of prompt tokens"), recent),
+            note=_("of prompt tokens"),
             counted=False,
         ),
     ]
-
-
-def joined(*notes: str) -> str:
-    """The notes that are there, one after the other."""
-    return " · ".join(note for note in notes if note)
 
 
 def attempted_of(summary: Mapping[str, Any]) -> int | None:

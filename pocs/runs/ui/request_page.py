@@ -84,7 +84,8 @@ def stamps(record: RequestRecord) -> list[Stamp]:
     if not moments:
         return []
     zero = record.stamps.get("sent_ns") or moments[0][0]
-    found, previous = [], None
+    found: list[Stamp] = []
+    previous: int | None = None
     for moment, _order, label in moments:
         gap = None if previous is None else (moment - previous) / NS_PER_MS
         found.append(Stamp(label, (moment - zero) / NS_PER_MS, gap))

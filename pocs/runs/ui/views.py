@@ -12,10 +12,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from pocs.common.errors import NotFound
 from pocs.common.ui.mixins import actor_of, page, service_errors, service_messages
 from pocs.people import policies
-from pocs.projects.selectors import project_get
+from pocs.projects.selectors import approved_versions, project_get
 from pocs.runs import selectors, services
 from pocs.runs.choices import ACTIVE_STATES, Outcome, RunState, Validity
 from pocs.runs.models import RequestRecord, Run
+from pocs.runs.recorder import LIVE_WINDOW_S
 from pocs.runs.ui import drawing, figures, request_page, timeline
 from pocs.runs.ui.forms import RunStartForm
 from pocs.runs.ui.trails import project_trail, run_trail
@@ -78,8 +79,8 @@ def run_start(request: HttpRequest, pk: int) -> HttpResponse:
         "project": project,
         "form": form,
         "trail": [*project_trail(project), (_("Run a scenario"), "")],
-        "has_targets": form.fields["target"].queryset.exists(),
-        "has_scenarios": form.fields["scenario_version"].queryset.exists(),
+        "has_targets": selectors.targets_of(actor, project).exists(),
+        "has_scenarios": approved_versions(project).exists(),
     }
     return render(request, "runs/start.html", context, status=status)
 
@@ -97,7 +98,7 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
         "legend": timeline.legend(),
     }
     if active:
-        context["drawing"] = drawing.live_drawing(run)
+        context |= {"drawing": drawing.live_drawing(run), "window_s": round(LIVE_WINDOW_S)}
     else:
         context |= finished_context(run)
     return render(request, "runs/detail.html", context)
@@ -154,9 +155,10 @@ def run_requests(request: HttpRequest, pk: int) -> HttpResponse:
     chosen = {name: request.GET.get(name, "") for name in ("tenant", "application", "outcome")}
     if chosen["outcome"] not in Outcome.values:
         chosen["outcome"] = ""
-    records = Paginator(selectors.requests_of(run, **chosen).defer(*HEAVY), REQUESTS_PER_PAGE).get_page(
-        request.GET.get("page")
+    found = selectors.requests_of(
+        run, tenant=chosen["tenant"], application=chosen["application"], outcome=chosen["outcome"]
     )
+    records = Paginator(found.defer(*HEAVY), REQUESTS_PER_PAGE).get_page(request.GET.get("page"))
     span_ms = max((timeline.total_ms(record.intervals_ms) for record in records), default=0.0)
     context = run_context(actor, run, "requests") | {
         "records": records,
@@ -182,19 +184,17 @@ def run_request(request: HttpRequest, pk: int, index: int) -> HttpResponse:
     """One request: its stamps, its intervals and that they add up, its answer."""
     actor = actor_of(request)
     run = selectors.run_get(actor, pk)
-    record = run.requests.filter(index=index).first()
+    measured = selectors.requests_of(run)
+    record = measured.filter(index=index).first()
     if record is None:
         raise NotFound(_("This run has no request number %(index)s.") % {"index": index})
     context = run_context(actor, run, "requests") | request_page.context(record)
     context["trail"] = [*run_trail(run, linked=True), (record.request_id, "")]
     context["neighbours"] = {
-        "previous": run.requests.filter(index__lt=index)
+        "previous": measured.filter(index__lt=index)
         .order_by("-index")
         .values_list("index", flat=True)
         .first(),
-        "next": run.requests.filter(index__gt=index)
-        .order_by("index")
-        .values_list("index", flat=True)
-        .first(),
+        "next": measured.filter(index__gt=index).order_by("index").values_list("index", flat=True).first(),
     }
     return render(request, "runs/request.html", context)
