@@ -307,4 +307,5 @@ def _number(value: float) -> str:
     if isinstance(value, int):
         return number_format(value)
     size = abs(value)
-    return number_format(value, decimal_pos=0 if size >= 100 else 1 if size >= 10 else 2)
+    decimals = 0 if size >= 100 else 1 if size >= 10 else 2
+    return number_format(round(value, decimals), decimal_pos=decimals)

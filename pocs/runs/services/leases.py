@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from pocs.common.actors import system_actor
 from pocs.runs.choices import LEASED_STATES, RunState
@@ -22,9 +22,11 @@ def reap_expired_leases(*, now: datetime | None = None) -> list[int]:
     reaped = []
     for run in expired_leases(now).select_related("project"):
         kept = run.requests.count()
-        error = _("The worker stopped without a word; %(kept)s requests that it had recorded are kept.") % {
-            "kept": kept
-        }
+        error = ngettext(
+            "The worker stopped without a word; %(kept)s request that it had recorded is kept.",
+            "The worker stopped without a word; %(kept)s requests that it had recorded are kept.",
+            kept,
+        ) % {"kept": kept}
         try:
             run_move(
                 run_id=run.pk,

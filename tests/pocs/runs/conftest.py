@@ -11,7 +11,13 @@ from pocs.projects.models import Project, ScenarioVersion
 from pocs.runs import execution
 from pocs.runs.models import Target
 from tests.factories import make_scenario_version, make_target
-from tests.pocs.runs.fakes import FakeTarget
+from tests.pocs.runs.fakes import FakeTarget, poc_run
+
+
+@pytest.fixture(autouse=True)
+def checkpoints_of_this_test(tmp_path: Path, settings: Any) -> None:
+    """Numbers of organisations come again after a rollback; signed checkpoints must not."""
+    settings.PHASEGATE_AUDIT_CHECKPOINTS = tmp_path / "checkpoints"
 
 
 @pytest.fixture
@@ -55,3 +61,9 @@ def fake_target(measured_by: Callable[[Any], None], monkeypatch: pytest.MonkeyPa
     measured_by(fake)
     monkeypatch.setattr(execution, "BEAT_S", 0.01)
     return fake
+
+
+@pytest.fixture
+def payload() -> dict[str, Any]:
+    """A good `poc-run/1` with the POC six, submitted for short-request@1."""
+    return poc_run()

@@ -1,4 +1,4 @@
-"""A target in memory, whose requests stamp themselves like the engine's and take 2 ms."""
+"""A target in memory, whose requests stamp themselves like the engine's and take 2 ms; a CI result."""
 
 import asyncio
 import threading
@@ -91,3 +91,46 @@ class FakeTarget:
 
     async def close(self) -> None:
         self.process_id = None
+
+
+def poc_run(**fields: Any) -> dict[str, Any]:
+    """A good `poc-run/1` with every metric of the POC six; `fields` replace top-level members."""
+
+    def spread(middle: float) -> dict[str, Any]:
+        return {
+            "unit": "ms",
+            "n": 40,
+            "mean": middle * 1.1,
+            "p50": middle,
+            "p90": middle * 1.5,
+            "p95": middle * 1.8,
+            "p99": middle * 2,
+            "max": middle * 3,
+        }
+
+    return {
+        "schema": "poc-run/1",
+        "scenario": "short-request@1",
+        "provider": "gitlab",
+        "run": "8812",
+        "attempt": 1,
+        "commit": "0123abcd" * 5,
+        "tenant": "acme",
+        "application": "chat",
+        "environment": {"host": "bench-1", "accelerator": "none"},
+        "configuration": {"model": "small", "dtype": "float32"},
+        "load": {"model": "closed", "concurrency": 4, "requests": 40, "window_s": 20.0},
+        "outcomes": {"success": 39, "timeout": 1},
+        "metrics": {
+            "ttft": spread(120.0),
+            "tpot": spread(20.0),
+            "itl": spread(20.0),
+            "e2e": spread(900.0),
+            "queue_wait": spread(30.0),
+            "prefill": spread(85.0),
+            "decode": spread(780.0),
+            "output_throughput": {"unit": "tokens/s", "value": 130.5},
+            "memory_peak": {"unit": "GiB", "value": 1.5},
+        },
+        **fields,
+    }

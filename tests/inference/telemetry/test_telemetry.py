@@ -1,0 +1,163 @@
+"""Resources: this process's tree, servers' metrics in the formats seen, and devices where there are any."""
+
+import os
+import types
+from typing import Any
+
+import pytest
+
+from inference.telemetry import (
+    GpuSampler,
+    HostSampler,
+    counter_delta,
+    gpu,
+    histogram_mean,
+    parse,
+    server_metrics,
+)
+from inference.telemetry.host import tree_rss_bytes
+
+VLLM = """
+# HELP vllm:num_requests_running Number of requests in model execution batches.
+# TYPE vllm:num_requests_running gauge
+vllm:num_requests_running{engine="0",model_name="a\\"b"} 3.0
+vllm:num_requests_running{engine="1",model_name="m"} 2.0
+# TYPE vllm:num_requests_waiting gauge
+vllm:num_requests_waiting{engine="0"} 7.0
+# TYPE vllm:gpu_cache_usage_perc gauge
+vllm:gpu_cache_usage_perc 0.5
+# TYPE vllm:kv_cache_usage_perc gauge
+vllm:kv_cache_usage_perc 0.25
+# TYPE vllm:prefix_cache_queries counter
+vllm:prefix_cache_queries_total{engine="0"} 100.0
+vllm:prefix_cache_queries_created{engine="0"} 1.7e9
+# TYPE vllm:prefix_cache_hits_total counter
+vllm:prefix_cache_hits_total{engine="0"} 0.0
+# TYPE vllm:iteration_tokens_total histogram
+vllm:iteration_tokens_total_bucket{le="1.0"} 4.0
+vllm:iteration_tokens_total_bucket{le="+Inf"} 10.0
+vllm:iteration_tokens_total_sum 40.0
+vllm:iteration_tokens_total_count 10.0
+vllm:broken NaN
+this line is nothing
+"""
+
+
+def test_families_types_and_labels_are_read() -> None:
+    families = parse(VLLM)
+
+    running = families["vllm:num_requests_running"]
+    assert (running.type, running.total()) == ("gauge", 5.0)
+    assert running.total(model_name='a"b') == 3.0
+    assert running.total(model_name="other") is None
+    tokens = families["vllm:iteration_tokens_total"]
+    assert (tokens.type, tokens.total("_sum"), tokens.total("_count")) == ("histogram", 40.0, 10.0)
+    assert "vllm:broken" not in families
+
+
+def test_the_current_name_is_preferred_and_zero_is_a_figure() -> None:
+    assert server_metrics(parse(VLLM)) == {
+        "running": 5.0,
+        "waiting": 7.0,
+        "kv_usage": 0.25,
+        "prefix_cache_queries_total": 100.0,
+        "prefix_cache_hits_total": 0.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", {}),
+        ("vllm:gpu_cache_usage_perc 0.5\n", {"kv_usage": 0.5}),
+        ("sglang_num_running_reqs 2\nsglang:num_queue_reqs 1\n", {"running": 2.0, "waiting": 1.0}),
+        ("tgi_queue_size 4\ntgi_batch_current_size 8\n", {"waiting": 4.0, "running": 8.0}),
+        ("llamacpp:requests_processing 1\nllamacpp:requests_deferred 0\n", {"running": 1.0, "waiting": 0.0}),
+    ],
+)
+def test_other_servers_and_old_names(text: str, found: dict[str, float]) -> None:
+    assert server_metrics(parse(text)) == found
+
+
+def test_a_counter_is_read_over_the_window_only() -> None:
+    assert counter_delta(100.0, 130.0) == 30.0
+    assert counter_delta(100.0, 10.0) is None  # the server was started again
+    assert counter_delta(None, 10.0) is None
+
+
+def test_a_histogram_is_its_growth_never_its_lifetime() -> None:
+    def family(total: float, count: float) -> Any:
+        return parse(f"# TYPE q histogram\nq_sum {total}\nq_count {count}\n")["q"]
+
+    assert histogram_mean(family(100.0, 10), family(130.0, 13)) == (10.0, 3.0)
+    assert histogram_mean(family(100.0, 10), family(100.0, 10)) is None
+    assert histogram_mean(None, family(100.0, 10)) is None
+    gauge = parse("# TYPE q gauge\nq_sum 1\nq_count 1\n")
+    assert histogram_mean(gauge.get("q"), gauge.get("q")) is None
+
+
+def test_the_host_tells_memory_and_from_the_second_sample_on_the_processors_share() -> None:
+    sampler = HostSampler(os.getpid())
+
+    first, second = sampler.sample(), sampler.sample()
+
+    assert first["rss_bytes"] > 10 * 2**20
+    assert first["system_memory_bytes"] > first["system_memory_available_bytes"] > 0
+    assert "cpu_share" not in first
+    assert 0.0 <= second["cpu_share"] <= 1.0
+
+
+def test_a_process_that_is_gone_has_no_memory() -> None:
+    assert tree_rss_bytes(2**22 + 1) is None
+    assert "rss_bytes" not in HostSampler(2**22 + 1).sample()
+
+
+def test_without_nvml_nothing_is_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(gpu, "import_module", absent)
+
+    sampler = GpuSampler()
+    assert sampler.sample() == {}
+    sampler.close()
+
+
+class Nvml(types.SimpleNamespace):
+    """NVML with two devices, of which none tells its power."""
+
+    class NVMLError(Exception):
+        pass
+
+    def nvmlInit(self) -> None: ...
+
+    def nvmlDeviceGetCount(self) -> int:
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        return index
+
+    def nvmlDeviceGetMemoryInfo(self, device: int) -> Any:
+        return types.SimpleNamespace(used=10 + device, total=100)
+
+    def nvmlDeviceGetUtilizationRates(self, device: int) -> Any:
+        return types.SimpleNamespace(gpu=40 + device)
+
+    def nvmlDeviceGetPowerUsage(self, device: int) -> int:
+        raise self.NVMLError
+
+    def nvmlShutdown(self) -> None: ...
+
+
+def test_devices_are_summed_and_the_busiest_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "import_module", lambda name: Nvml())
+
+    sampler = GpuSampler()
+
+    assert sampler.sample() == {
+        "gpu_utilisation": 0.41,
+        "gpu_memory_used_bytes": 21,
+        "gpu_memory_bytes": 200,
+    }
+    sampler.close()
+    assert sampler.sample() == {}
