@@ -212,17 +212,18 @@ print(len({pk for pk, _ in found}), sum(new for _, new in found), len(found), fa
 
 
 def test_fifty_equal_posts_at_once_make_one_run(tmp_path: Path) -> None:
+    options = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 60,
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+    }
+    database = {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(tmp_path / "db.sqlite3"),
+        "OPTIONS": options,
+    }
     (tmp_path / "fifty_settings.py").write_text(
-        "from phasegate.settings.test import *
-"
-        "DATABASES = {'default': {'ENGINE': 'django.db.backends.sqlite3', 'OPTIONS': {
-"
-        "    'transaction_mode': 'IMMEDIATE', 'timeout': 60,
-"
-        "    'init_command': 'PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;'},
-"
-        f"    'NAME': {str(tmp_path / 'db.sqlite3')!r}}}}}
-"
+        f"from phasegate.settings.test import *\nDATABASES = {{'default': {database!r}}}\n"
     )
     root = Path(__file__).parents[3]
     environment = os.environ | {
