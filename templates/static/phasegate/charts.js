@@ -192,7 +192,7 @@ export class Charts {
         shown.querySelector("b").textContent = text;
       });
     }
-    const clockPlace = this.root.querySelector("[data-pointed-time]");
+    const clockPlace = this.root.parentElement.querySelector("[data-pointed-time]");
     if (clockPlace) clockPlace.textContent = atMs === null ? "" : `${decimal(atMs / 1000, 1)} s`;
   }
 
