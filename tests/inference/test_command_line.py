@@ -216,7 +216,7 @@ def test_failed_requests_are_measured_too(requests_file: Path, tmp_path: Path) -
     assert {(row["outcome"], row["error"]) for row in rows} == {("failed", "out of memory")}
     assert (summary["requests"]["failed"], summary["error_rate"]) == (6, 1.0)
     assert summary["validity"]["lacks"] == ["none of 6 requests succeeded"]
-        assert summary["validity"]["valid"] is True
+    assert summary["validity"]["valid"] is True
 
 
 def test_a_late_client_is_exit_4(
