@@ -76,7 +76,7 @@ def check_signatures(project: Project) -> list[Missing]:
             }
             code = f"signoff.{view.slot}.no_signer"
         else:
-            text = _("the signature %(slot)s — %(meaning)s") % values
+            text = _("the %(slot)s signature: %(meaning)s") % values
             code = f"signoff.{view.slot}"
         missing.append(Missing("G9", text, code, object=f"package:{package.pk}", url=url))
     return missing

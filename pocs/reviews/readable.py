@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.urls import reverse
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from pocs.common.errors import Text
@@ -84,7 +85,7 @@ def _scenario(entry: dict[str, Any]) -> Line:
 
 def _texts(model: type[Conclusion] | type[BusinessResult], values: dict[str, str] | None) -> list[Line]:
     return [
-        Line(str(model._meta.get_field(name).verbose_name), text)  # type: ignore[union-attr]
+        Line(capfirst(str(model._meta.get_field(name).verbose_name)), text)  # type: ignore[union-attr]
         for name, text in (values or {}).items()
         if text
     ]
@@ -97,7 +98,7 @@ def _project(project: dict[str, Any]) -> list[Line]:
         if isinstance(value, bool):
             value = _("yes") if value else _("no")
         if value:
-            lines.append(Line(str(Project._meta.get_field(name).verbose_name), value))  # type: ignore[union-attr]
+            lines.append(Line(capfirst(str(Project._meta.get_field(name).verbose_name)), value))  # type: ignore[union-attr]
     return lines
 
 

@@ -198,6 +198,7 @@ def observation_read(
             "unit": unit,
             "at": at.isoformat(),
             "note": note.strip(),
+            "state": row.state,
         },
     )
     tell(project, "observation", observation=row.kind, state=row.state)

@@ -15,8 +15,9 @@ from pocs.projects.choices import ProjectState
 from pocs.projects.models import Project
 from pocs.projects.selectors import project_get
 from pocs.reviews import selectors, services
-from pocs.reviews.choices import DecisionState, SignOffState
+from pocs.reviews.choices import DecisionOutcome, DecisionState, SignOffState
 from pocs.reviews.guards import check_confirmer, check_signatures
+from pocs.reviews.models import Decision, Package, SignOff
 from pocs.reviews.services.decisions import confirm_hindrance
 from pocs.reviews.ui.forms import CloseConditionForm, DecisionForm, ReasonForm
 
@@ -126,20 +127,28 @@ def _render(
         "conditions": _conditions(actor, project, current, closing),
     }
     if may_propose and in_review and (current is None or current.state == DecisionState.PROPOSED):
-        context["form"] = proposal or DecisionForm(project=project)
+        context["form"] = proposal or DecisionForm(
+            project=project, initial=_taken_over(context["conditional"])
+        )
     if current is not None and _may_revoke(actor, project, current):
         context["revoke_form"] = revoking or ReasonForm(prefix="revoke")
     return render(request, "reviews/decision.html", context, status=status)
 
 
-def _conditional(package: Any) -> list[Any]:
+def _conditional(package: Package | None) -> list[SignOff]:
     """Signatures that approve with conditions: the proposal takes their conditions over."""
     if package is None:
         return []
     return list(package.signoffs.filter(state=SignOffState.APPROVED_WITH_CONDITIONS).select_related("signer"))
 
 
-def _confirm(actor: Actor, project: Project, current: Any) -> dict[str, Any] | None:
+def _taken_over(conditional: list[SignOff]) -> dict[str, str]:
+    """The signers' conditions as the first conditions of a proposal."""
+    texts = {f"condition_{index}_text": row.comment for index, row in enumerate(conditional)}
+    return {"outcome": DecisionOutcome.ACCEPTED_WITH_CONDITIONS.value} | texts if texts else {}
+
+
+def _confirm(actor: Actor, project: Project, current: Decision | None) -> dict[str, Any] | None:
     """Whether the reader may confirm, and if not, why; None when there is nothing to confirm."""
     if current is None or current.state != DecisionState.PROPOSED:
         return None
@@ -149,14 +158,14 @@ def _confirm(actor: Actor, project: Project, current: Any) -> dict[str, Any] | N
     return {"may": not why, "why": why}
 
 
-def _may_revoke(actor: Actor, project: Project, current: Any) -> bool:
+def _may_revoke(actor: Actor, project: Project, current: Decision) -> bool:
     own_proposal = current.state == DecisionState.PROPOSED and current.proposed_by_id == actor.user_id
     capability = "decision.propose" if own_proposal else "decision.confirm"
     return policies.allowed(actor, capability, project)
 
 
 def _conditions(
-    actor: Actor, project: Project, current: Any, closing: tuple[int, CloseConditionForm] | None
+    actor: Actor, project: Project, current: Decision | None, closing: tuple[int, CloseConditionForm] | None
 ) -> list[dict[str, Any]]:
     if current is None:
         return []

@@ -34,7 +34,7 @@ class DateTimeInput(forms.DateTimeInput):
 def people_field(project: Project, label: Any) -> forms.ModelChoiceField:
     """A choice among the active members of the project."""
     people = User.objects.filter(pk__in=[user.pk for user in members_of(project)])
-    return forms.ModelChoiceField(queryset=people, label=label, empty_label=_("nobody yet"))
+    return forms.ModelChoiceField(queryset=people, label=label, empty_label=_("Nobody yet"))
 
 
 class ConclusionForm(forms.ModelForm):
@@ -62,15 +62,15 @@ class BusinessResultForm(forms.ModelForm):
 class SignForm(forms.Form):
     """One signature: verdict, what is said with it, and the password again."""
 
-    verdict = forms.ChoiceField(label=_("verdict"), choices=Verdict.choices, widget=forms.RadioSelect)
+    verdict = forms.ChoiceField(label=_("Verdict"), choices=Verdict.choices, widget=forms.RadioSelect)
     comment = forms.CharField(
-        label=_("comment"),
+        label=_("Comment"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=_("The reason of a rejection, or the conditions of an approval."),
     )
     password = forms.CharField(
-        label=_("your password"),
+        label=_("Your password"),
         strip=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
         help_text=_("Asked again at each signature."),
@@ -80,22 +80,22 @@ class SignForm(forms.Form):
 class ReasonForm(forms.Form):
     """A reason for taking something back."""
 
-    reason = forms.CharField(label=_("reason"), widget=forms.Textarea(attrs={"rows": 2}))
+    reason = forms.CharField(label=_("Reason"), widget=forms.Textarea(attrs={"rows": 2}))
 
 
 class NoteForm(forms.Form):
     """What is said with the refusal or the end of a waiver."""
 
-    note = forms.CharField(label=_("reason"), required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    note = forms.CharField(label=_("Reason"), required=False, widget=forms.Textarea(attrs={"rows": 2}))
 
 
 class WaiverForm(forms.Form):
     """A request for an exception."""
 
-    guard = forms.ChoiceField(label=_("guard"))
-    reason = forms.CharField(label=_("reason"), widget=forms.Textarea(attrs={"rows": 3}))
-    scope = forms.CharField(label=_("scope"), widget=forms.Textarea(attrs={"rows": 2}))
-    expires_at = forms.DateTimeField(label=_("expires"), required=False, widget=DateTimeInput())
+    guard = forms.ChoiceField(label=_("Guard"))
+    reason = forms.CharField(label=_("Reason"), widget=forms.Textarea(attrs={"rows": 3}))
+    scope = forms.CharField(label=_("Scope"), widget=forms.Textarea(attrs={"rows": 2}))
+    expires_at = forms.DateTimeField(label=_("Expires"), required=False, widget=DateTimeInput())
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -109,9 +109,9 @@ class WaiverForm(forms.Form):
 class DecisionForm(forms.Form):
     """The proposal of a decision, with up to CONDITION_ROWS conditions."""
 
-    outcome = forms.ChoiceField(label=_("outcome"), choices=DecisionOutcome.choices)
-    next_step = forms.ChoiceField(label=_("next step (O2)"), choices=NextStep.choices)
-    rationale = forms.CharField(label=_("rationale"), widget=forms.Textarea(attrs={"rows": 4}))
+    outcome = forms.ChoiceField(label=_("Outcome"), choices=DecisionOutcome.choices)
+    next_step = forms.ChoiceField(label=_("Next step (O2)"), choices=NextStep.choices)
+    rationale = forms.CharField(label=_("Rationale"), widget=forms.Textarea(attrs={"rows": 4}))
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -119,11 +119,11 @@ class DecisionForm(forms.Form):
         for index in range(CONDITION_ROWS):
             text, owner, due = (f"condition_{index}_{name}" for name in ("text", "owner", "due_on"))
             self.fields[text] = forms.CharField(
-                label=_("condition"), required=False, widget=forms.Textarea(attrs={"rows": 2})
+                label=_("Condition"), required=False, widget=forms.Textarea(attrs={"rows": 2})
             )
-            self.fields[owner] = people_field(project, _("owner"))
+            self.fields[owner] = people_field(project, _("Owner"))
             self.fields[owner].required = False
-            self.fields[due] = forms.DateField(label=_("due"), required=False, widget=DateInput())
+            self.fields[due] = forms.DateField(label=_("Due"), required=False, widget=DateInput())
 
     def condition_rows(self) -> list[list[forms.BoundField]]:
         """The fields of each condition, for the template."""
@@ -148,19 +148,19 @@ class DecisionForm(forms.Form):
 class CloseConditionForm(forms.Form):
     """What shows that a condition is met."""
 
-    evidence = forms.CharField(label=_("what closes it"), widget=forms.Textarea(attrs={"rows": 2}))
+    evidence = forms.CharField(label=_("What closes it"), widget=forms.Textarea(attrs={"rows": 2}))
 
 
 class TaskForm(forms.Form):
     """Who sees to one of the three tasks, and by when."""
 
     version = forms.IntegerField(widget=forms.HiddenInput)
-    due_on = forms.DateField(label=_("due"), required=False, widget=DateInput())
-    note = forms.CharField(label=_("note"), required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    due_on = forms.DateField(label=_("Due"), required=False, widget=DateInput())
+    note = forms.CharField(label=_("Note"), required=False, widget=forms.Textarea(attrs={"rows": 2}))
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["owner"] = people_field(project, _("owner"))
+        self.fields["owner"] = people_field(project, _("Owner"))
         self.fields["owner"].required = False
         self.order_fields(["version", "owner", "due_on", "note"])
 
@@ -169,11 +169,11 @@ class ObserverForm(forms.Form):
     """Who watches, and when they look next."""
 
     version = forms.IntegerField(widget=forms.HiddenInput)
-    next_reading_on = forms.DateField(label=_("next reading"), required=False, widget=DateInput())
+    next_reading_on = forms.DateField(label=_("Next reading"), required=False, widget=DateInput())
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["observer"] = people_field(project, _("observer"))
+        self.fields["observer"] = people_field(project, _("Observer"))
         self.fields["observer"].required = False
         self.order_fields(["version", "observer", "next_reading_on"])
 
@@ -181,7 +181,7 @@ class ObserverForm(forms.Form):
 class ReadingForm(forms.Form):
     """One reading of an observation."""
 
-    value = forms.DecimalField(label=_("value"), max_digits=18, decimal_places=4)
-    unit = forms.CharField(label=_("unit"), max_length=40)
-    note = forms.CharField(label=_("note"), required=False, widget=forms.Textarea(attrs={"rows": 2}))
-    next_reading_on = forms.DateField(label=_("next reading"), required=False, widget=DateInput())
+    value = forms.DecimalField(label=_("Value"), max_digits=18, decimal_places=4)
+    unit = forms.CharField(label=_("Unit"), max_length=40)
+    note = forms.CharField(label=_("Note"), required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    next_reading_on = forms.DateField(label=_("Next reading"), required=False, widget=DateInput())

@@ -22,8 +22,8 @@ def url(cast: Cast, rest: str) -> str:
 
 @pytest.mark.parametrize(
     "rest",
-    ["conclusion/", "business-result/", "packages/", "waivers/", "decisions/", "follow-through/",
-     "follow-through/budget/", "observations/", "observations/cost/", "observations/cost/readings/", "sheet/"],
+    ["conclusion/", "business-result/", "packages/", "waivers/", "decisions/", "sheet/", "follow-through/",
+     "follow-through/budget/", "observations/", "observations/cost/", "observations/cost/readings/"],
 )  # fmt: skip
 def test_reading_is_for_members(cast: Cast, package: Package, api_as: SignIn, rest: str) -> None:
     assert api_as(cast.viewer).get(url(cast, rest)).status_code == 200
