@@ -1,6 +1,8 @@
 """Executing one run on this worker: lease, states, measurement, and what is stated at the end."""
 
 import logging
+import threading
+import time
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -33,6 +35,15 @@ logger = logging.getLogger(__name__)
 BEAT_S = 0.5
 #: a mute target is given so long to let go of its requests once a run is to stop
 STOP_GRACE_S = 30.0
+#: a measurement that does not let go while the worker ends is left behind after so long
+SHUTDOWN_PATIENCE_S = 2.0
+
+#: set when this worker is asked to end: what it measures is interrupted and stays so, with what was recorded
+worker_ends = threading.Event()
+
+
+class _LeftBehind(Exception):
+    """The worker ends and the measurement has not let go in time."""
 
 
 def run_execute(run_id: int, worker: str) -> None:
@@ -86,11 +97,14 @@ class _Execution:
         self.recorder = Recorder(run, owner)
         self.state = RunState.PREPARING
         self.cancelled = False
+        self.asked_to_end: float | None = None
 
     def carry_out(self) -> None:
         try:
             self._follow()
             self._finish()
+        except _LeftBehind:
+            self._interrupt()
         except (LeaseLost, TransitionRefused) as error:
             logger.warning("run %s was taken away from this worker: %s", self.run.pk, error)
         except (InferenceError, DomainError) as error:
@@ -115,9 +129,20 @@ class _Execution:
             if self.recorder.beat(self.measurement) and not self.cancelled:
                 self.cancelled = True
                 self.measurement.stop()
+            self._heed_the_worker()
         self.recorder.beat(self.measurement, last=True)
         if self.measurement.error is not None:
             raise self.measurement.error
+
+    def _heed_the_worker(self) -> None:
+        """Stop the load when the worker is asked to end; _LeftBehind when that takes too long."""
+        if not worker_ends.is_set():
+            return
+        if self.asked_to_end is None:
+            self.asked_to_end = time.monotonic()
+            self.measurement.stop()
+        elif time.monotonic() - self.asked_to_end > SHUTDOWN_PATIENCE_S:
+            raise _LeftBehind
 
     def _follow_phase(self) -> None:
         """Move the run's state along with the load's phase."""
@@ -135,8 +160,11 @@ class _Execution:
 
     def _finish(self) -> None:
         """State what was measured and end the run."""
-        if self.measurement.result is None:  # cancelled before the load had begun
-            self._move(RunState.CANCELLED)
+        if self.measurement.result is None:  # stopped before the load had begun
+            if self.cancelled:
+                self._move(RunState.CANCELLED)
+            else:
+                self._interrupt()
             return
         self._move(RunState.FINALISING)
         outcome = self._statement()
@@ -147,9 +175,17 @@ class _Execution:
             )
         elif self.cancelled:
             self._move(RunState.CANCELLED, **outcome)
+        elif self.measurement.result.interrupted:
+            self._interrupt(**outcome)
         else:
             validity, reasons = judge(self.run.metric_set, outcome["summary"])
             self._move(RunState.COMPLETE, **outcome, validity=validity, validity_reasons=reasons)
+
+    def _interrupt(self, **outcome: Any) -> None:
+        """End the run because its worker ends; what it recorded until now is kept."""
+        kept = self.run.requests.count()
+        error = _("The worker was stopped during the run; %(kept)s requests that it had recorded are kept.")
+        self._move(RunState.INTERRUPTED, **outcome, error=error % {"kept": kept})
 
     def _statement(self) -> dict[str, Any]:
         """The run's summary, diagnosis, configuration and manifest, announced as the event `summary`."""
@@ -191,25 +227,19 @@ class _Execution:
         }
 
     def _fail(self, sentence: str) -> None:
-        """End the run as failed, unless it is no longer ours to end."""
+        """End the run as failed, unless it was to stop anyway or is no longer ours to end."""
         try:
-            if self.cancelled:
-                run_move(
-                    run_id=self.run.pk,
-                    actor=self.actor,
-                    to=RunState.CANCELLED,
-                    expect=LEASED_STATES,
-                    owner=self.owner,
-                )
+            if self.asked_to_end is not None:
+                self._interrupt()
                 return
+            changes: dict[str, Any] = {"error": sentence, "validity": Validity.INVALID}
             run_move(
                 run_id=self.run.pk,
                 actor=self.actor,
-                to=RunState.FAILED,
+                to=RunState.CANCELLED if self.cancelled else RunState.FAILED,
                 expect=LEASED_STATES,
                 owner=self.owner,
-                error=sentence,
-                validity=Validity.INVALID,
+                **({} if self.cancelled else changes),
             )
         except TransitionRefused as error:
             logger.warning("run %s could not be ended here: %s", self.run.pk, error)

@@ -1,8 +1,9 @@
 """Celery tasks of runs: each takes an id and calls one function."""
 
 import logging
+from typing import Any
 
-from celery import Task, shared_task
+from celery import Task, shared_task, signals
 
 from pocs.runs import execution, services
 from pocs.runs.queue import RUN_EXECUTE_TASK
@@ -14,6 +15,12 @@ logger = logging.getLogger(__name__)
 def run_execute(self: Task, run_id: int) -> None:
     """Execute a queued run on this worker; a redelivered copy finds the lease taken and does nothing."""
     execution.run_execute(run_id, worker=self.request.hostname or "local")
+
+
+@signals.worker_shutting_down.connect
+def _let_go(**kwargs: Any) -> None:
+    """A worker waits for its task before it ends: let the run end first, kept as far as it got."""
+    execution.worker_ends.set()
 
 
 @shared_task(name="pocs.runs.tasks.reap")

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import IO
 
@@ -18,8 +19,10 @@ from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import DatabaseError
+from django.utils import timezone
 
 from phasegate import catalogues
+from pocs.runs.services import reap_expired_leases
 
 #: time for the processes of a killed predecessor to leave the port
 PORT_PATIENCE_S = 3.0
@@ -150,10 +153,16 @@ def demo_seed() -> None:
         call_command("seed_demo", stdout=log, stderr=sys.stdout)
 
 
+def runs_interrupt() -> None:
+    """End the runs that a killed predecessor left: whoever holds the lock knows that no worker lives."""
+    reap_expired_leases(now=timezone.now() + timedelta(seconds=settings.PHASEGATE_RUN_LEASE_S))
+
+
 STEPS: list[tuple[str, Callable[[], None]]] = [
     ("database", lambda: database_check(database_path())),
     ("migrations", database_migrate),
     ("translations", catalogues_compile),
     ("assets", assets_build),
     ("demo data", demo_seed),
+    ("runs of the last time", runs_interrupt),
 ]

@@ -17,8 +17,8 @@ from phasegate.up.preparation import CannotStart
 
 READY_TIMEOUT_S = 120.0
 BROKER_TIMEOUT_S = 15.0
-#: what a process gets to end by itself before it is killed
-GRACE_S = 4.0
+#: what a process gets to end by itself, a run to be stated as interrupted, before it is killed
+GRACE_S = 6.0
 
 
 class Supervisor:

@@ -1,10 +1,13 @@
 """Executing a run: its states, its records, its end, and what it states."""
 
 import itertools
+import threading
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from celery import signals
 from django.utils import timezone
 
 from pocs.common import audit
@@ -15,6 +18,7 @@ from pocs.runs import execution, selectors, services
 from pocs.runs.choices import RunState, Validity
 from pocs.runs.execution import run_execute
 from pocs.runs.manifest import manifest_check
+from pocs.runs.measurement import Measurement
 from pocs.runs.models import Run, Target
 from tests.factories import Cast, make_scenario_version
 from tests.pocs.runs.fakes import FakeTarget
@@ -287,3 +291,47 @@ def test_a_prompt_longer_than_its_shared_prefix_allows_is_one_clear_sentence(
     run.refresh_from_db()
     assert run.state == RunState.FAILED
     assert "shared prefix" in run.error
+
+
+@pytest.fixture
+def ending_worker(fake_target: FakeTarget) -> Iterator[FakeTarget]:
+    """The worker is asked to end once the third request is being served."""
+    fake_target.hold = lambda request: len(fake_target.requests) > 2
+    ending = threading.Thread(
+        target=lambda: fake_target.held.wait(10) and execution.worker_ends.set(), daemon=True
+    )
+    ending.start()
+    yield fake_target
+    ending.join()
+    execution.worker_ends.clear()
+
+
+def test_a_worker_that_ends_leaves_its_run_interrupted(queued: Run, ending_worker: FakeTarget) -> None:
+    run_execute(queued.pk, worker="w1")
+
+    run = Run.objects.get(pk=queued.pk)
+    assert (run.state, run.validity, run.lease_owner) == (RunState.INTERRUPTED, Validity.INVALID, "")
+    assert run.requests.count() > 0
+    assert run.error.startswith("The worker was stopped during the run; ")
+    assert run.summary["interrupted"] is True
+
+
+def test_a_load_that_does_not_let_go_is_left_behind(
+    queued: Run, ending_worker: FakeTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "SHUTDOWN_PATIENCE_S", 0.0)
+    monkeypatch.setattr(execution, "STOP_GRACE_S", 0.0)
+    monkeypatch.setattr(Measurement, "stop", lambda self: None)
+    run_execute(queued.pk, worker="w1")
+
+    run = Run.objects.get(pk=queued.pk)
+    assert (run.state, run.validity) == (RunState.INTERRUPTED, Validity.INVALID)
+    assert "requests that it had recorded are kept" in run.error
+
+
+def test_celery_tells_the_run_that_its_worker_ends() -> None:
+    try:
+        signals.worker_shutting_down.send(sender="w1", sig="TERM", how="Warm", exitcode=0)
+        assert execution.worker_ends.is_set()
+    finally:
+        execution.worker_ends.clear()
