@@ -124,7 +124,7 @@ def engine_target(actor: Actor, project: Project) -> None:
             kind=TargetKind.ENGINE,
             location=settings.PHASEGATE_MODEL_PATH,
             model="SmolLM2-135M-Instruct",
-            engine_settings={"dtype": "bfloat16", "max_batch": 32},
+            engine_settings={"dtype": "auto", "max_batch": 32},
         )
 
 
