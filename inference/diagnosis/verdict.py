@@ -97,7 +97,7 @@ def _first_token_findings(split: TimeSplit, summary: Mapping[str, Any]) -> list[
     """TTFT beside queue wait, and the largest of its five causes (D2)."""
     ttft = _short(summary.get("ttft_ms"))
     if ttft is None:
-        return [_finding("first_token_not_observed")] if _attempted(summary) else []
+        return [_finding("first_token_not_observed")] if _succeeded(summary) else []
     load_ms = split.sums_ms.get("model_load")
     queue_ms = split.sums_ms.get("queue_wait")
     causes = {
@@ -148,7 +148,7 @@ def _decode_findings(split: TimeSplit, summary: Mapping[str, Any]) -> list[Findi
                 decoding_at_once=rate * tpot["p50"] / 1000.0,
             )
         )
-    elif tpot is None and _attempted(summary) and summary.get("ttft_ms", {}):
+    elif tpot is None and _succeeded(summary) and summary.get("ttft_ms", {}):
         found.append(_finding("generation_speed_not_observed"))
     return found
 
@@ -221,7 +221,7 @@ def _advice(
             add(
                 "smaller_prefill_chunks", "decode", "capacity", stall_share=split.of("decode_stall", "decode")
             )
-    if where == "unknown":
+    if where == "unknown" and _succeeded(summary):  # a server can tell nothing of what did not succeed
         add("observe_the_server", "unknown", "capacity")
     return advice
 
@@ -235,6 +235,10 @@ def _short(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 def _attempted(summary: Mapping[str, Any]) -> int:
     return int(summary.get("attempted") or 0)
+
+
+def _succeeded(summary: Mapping[str, Any]) -> int:
+    return int(summary.get("succeeded") or 0)
 
 
 def _kv_peak(summary: Mapping[str, Any]) -> float | None:

@@ -71,7 +71,7 @@ def _gpu(summary: Summary) -> bool:
 
 
 def _mean_alone(found: dict[str, Any] | None) -> bool:
-    return bool(found) and found.get("mean") is not None and found.get("p50") is None
+    return found is not None and found.get("mean") is not None and found.get("p50") is None
 
 
 _FILLED: dict[str, Callable[[Summary], bool]] = {

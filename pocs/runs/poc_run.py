@@ -162,7 +162,7 @@ def _meaning(payload: dict[str, Any]) -> Iterator[FieldError]:
         elif name in DISTRIBUTIONS:
             yield from _distribution_meaning(name, given)
         elif dimension == "ratio" and (given["value"] or 0) * UNITS["ratio"][given["unit"]] > 1.0:
-            yield FieldError(f"/metrics/{name}/value", "above_one", _("A share cannot be above 100 %."))
+            yield FieldError(f"/metrics/{name}/value", "above_one", _("A share cannot be above one."))
     stated = payload.get("configuration_digest")
     if stated is not None and stated != digest(payload["configuration"]):
         text = _("This is not the SHA-256 of the configuration's canonical JSON.")

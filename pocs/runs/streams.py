@@ -1,7 +1,5 @@
 """Who may follow the live streams of a run and of a matrix: whoever may see their project."""
 
-from django.db.models import Model
-
 from pocs.people import policies
 from pocs.people.models import User
 from pocs.runs.models import MatrixExecution, Run
@@ -17,7 +15,7 @@ def may_follow_matrix(user_id: int, key: str) -> bool:
     return _may_see(user_id, MatrixExecution, key)
 
 
-def _may_see(user_id: int, model: type[Model], key: str) -> bool:
+def _may_see(user_id: int, model: type[Run] | type[MatrixExecution], key: str) -> bool:
     user = User.objects.filter(pk=user_id, is_active=True).exclude(organisation=None).first()
     if user is None or not key.isdigit():
         return False

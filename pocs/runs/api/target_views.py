@@ -26,7 +26,7 @@ IF_MATCH = OpenApiParameter(
 
 
 class TargetPages(CursorPages):
-    ordering = ("name", "id")
+    ordering = "name"  # unique within a project
 
 
 class TargetsView(ActorGenericView):

@@ -42,6 +42,7 @@ def spread(p50: float, p95: float | None = None, n: int = 200) -> dict[str, Any]
 def summary(**fields: Any) -> dict[str, Any]:
     return {
         "attempted": 200,
+        "succeeded": 200,
         "requests": {"success": 200},
         "latency_from": "sent",
         "ttft_ms": spread(100.0),
@@ -147,6 +148,15 @@ def test_an_unsplit_first_token_is_not_called_prefill() -> None:
     assert verdict["where"] == "unknown"
     assert figures(verdict, "before_first_token_not_split")["share"] == pytest.approx(0.6)
     assert not [code for code in codes(verdict) if code.startswith("ttft_by")]
+
+
+def test_nothing_is_said_about_streaming_when_nothing_succeeded() -> None:
+    phases = ("ttft_ms", "tpot_ms", "queue_wait_ms", "prefill_ms", "decode_ms")
+    nothing = {name: {"n": 0, "p50": None} for name in phases}
+    verdict = diagnose([], summary(succeeded=0, requests={"cancelled": 24}, **nothing))
+
+    assert codes(verdict) == ["no_time_observed", "cancelled_on_purpose"]
+    assert verdict["advice"] == []
 
 
 def test_a_first_token_that_was_not_observed_is_said_so() -> None:
