@@ -63,6 +63,10 @@ class Rule:
 class AttentionBackend(Protocol):
     """Attention over the paged cache on one kind of device."""
 
+    @property
+    def buffers_bytes(self) -> int:
+        """Memory kept for intermediate results."""
+
     def prepare(self, batch: Batch) -> Any:
         """What all layers of the step share; stored in `batch.plan`."""
 

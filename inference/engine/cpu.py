@@ -43,6 +43,10 @@ class CpuAttention:
     def __init__(self) -> None:
         self._spaces: dict[str, torch.Tensor] = {}
 
+    @property
+    def buffers_bytes(self) -> int:
+        return sum(space.nbytes for space in list(self._spaces.values()))
+
     def prepare(self, batch: Batch) -> Plan:
         return Plan(_groups(batch.spans, batch.pool.block_tokens) if batch.decode else [])
 

@@ -9,12 +9,21 @@ class Detokeniser:
     """Turns ids into text that can be shown at once; the pieces joined are the text of all ids.
 
     A character split over tokens is held until it is whole. Text that may be the beginning of a stop
-    string is held until it is clear; from a stop string on, nothing is given out.
+    string is held until it is clear; from a stop string on, nothing is given out. `byte_ids` are the
+    tokens of single bytes (`<0x41>`) of tokenizers that decode a run of them as a whole: one byte more can
+    change all of the run's text, so it is held until the run ends.
     """
 
-    def __init__(self, decode: Callable[[list[int]], str], stop: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        decode: Callable[[list[int]], str],
+        stop: tuple[str, ...] = (),
+        byte_ids: frozenset[int] = frozenset(),
+    ) -> None:
         self._decode = decode
         self._stop = stop
+        self._byte_ids = byte_ids
+        self._in_bytes = False
         self._window: list[int] = []  # ids shown, as context, then ids not shown yet
         self._shown = 0  # how many ids of the window are context
         self._context = ""  # the text of that context
@@ -43,6 +52,11 @@ class Detokeniser:
 
     def _advance(self, token_id: int) -> str:
         self._window.append(token_id)
+        if self._byte_ids:
+            invisible = self._in_bytes and not self._decode([token_id])  # special tokens do not end a run
+            self._in_bytes = token_id in self._byte_ids or invisible
+            if self._in_bytes:
+                return ""
         text = self._decode(self._window)
         if len(text) <= len(self._context) or text.endswith(REPLACEMENT):
             return ""

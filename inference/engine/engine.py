@@ -108,7 +108,7 @@ class Engine:
             request=request,
             tokens=tokens,
             prompt_length=len(tokens),
-            detokeniser=Detokeniser(self.loaded.decode, request.stop),
+            detokeniser=Detokeniser(self.loaded.decode, request.stop, self.loaded.byte_ids),
             generator=_generator(request),
             queued_ns=time.monotonic_ns(),
         )
@@ -266,15 +266,14 @@ class Statistics:
         self.steps = {"prefill": 0, "decode": 0}
         self.tokens = {"prefill": 0, "decode": 0}
         self.busy_ns = {"prefill": 0, "decode": 0}
-        self.current: dict[str, Any] | None = None  # the composition of the running step
+        self.current: Step | None = None
         self.running_since_ns: int | None = None
 
     def started(self, step: Step, start_ns: int) -> None:
-        self.current = {"phase": step.kind, "sequences": len(step.work), "tokens": step.tokens}
-        self.running_since_ns = start_ns
+        self.current, self.running_since_ns = step, start_ns
 
     def ended(self, step: Step, took_ns: int) -> None:
-        self.running_since_ns = None
+        self.current = self.running_since_ns = None
         self.steps[step.kind] += 1
         self.tokens[step.kind] += step.tokens
         self.busy_ns[step.kind] += took_ns

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from inference.engine.gguf import first_sentence
 from inference.errors import TargetUnavailable
 
 KNOWN_LAYERS = frozenset({"full_attention", "sliding_attention"})
+BYTE_TOKEN = re.compile("<0x[0-9A-F]{2}>")
 DIGEST_CHUNK_BYTES = 8 * 2**20
 
 
@@ -33,6 +35,7 @@ class LoadedModel:
     max_model_tokens: int
     vocabulary: int
     end_ids: frozenset[int]
+    byte_ids: frozenset[int] = frozenset()  # tokens of single bytes, `<0x41>`
 
     @property
     def parameters(self) -> int:
@@ -79,6 +82,7 @@ def load(path: Path, dtype: str, *, known_digest: str | None = None) -> LoadedMo
         max_model_tokens=_max_tokens(model.config),
         vocabulary=model.get_input_embeddings().weight.shape[0],
         end_ids=_end_ids(model, tokenizer),
+        byte_ids=frozenset(at for token, at in tokenizer.get_vocab().items() if BYTE_TOKEN.fullmatch(token)),
     )
 
 

@@ -20,7 +20,7 @@ from inference.requests import GenerationRequest
 
 PROMPT_TOKENS = 44
 SINGLE_TOKENS = 4
-TOLERANCE = {torch.float32: 2e-3, torch.bfloat16: 8e-2}
+TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 8e-2}
 
 
 def probe(loaded: LoadedModel, runner: ModelRunner, path: Path) -> None:

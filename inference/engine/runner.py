@@ -17,7 +17,7 @@ class ModelRunner:
     def __init__(self, model: PreTrainedModel, pool: KVPool, backend: AttentionBackend) -> None:
         self.model = model
         self.pool = pool
-        self._backend = backend
+        self.backend = backend
         self._cache = PagedCache()
         self._keeps_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
 
@@ -26,6 +26,7 @@ class ModelRunner:
         """Key and value shapes by layer, as one token's forward pass shows them."""
         recorder = ShapeRecorder()
         ids = torch.zeros(1, 1, dtype=torch.long)
+        self.model.set_attn_implementation("eager")
         self.model(input_ids=ids, position_ids=ids, cache=recorder, use_cache=False)
         return recorder.shapes
 
@@ -50,7 +51,7 @@ class ModelRunner:
                 keep.append(len(ids) - 1)
         batch = Batch(
             pool=self.pool,
-            backend=self._backend,
+            backend=self.backend,
             slots=torch.tensor(slots),
             spans=spans,
             decode=step.kind == "decode",
