@@ -1,14 +1,24 @@
 """Fixtures of all tests: the cast around one project, and clients signed in as one of it."""
 
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 from rest_framework.test import APIClient
 
 from pocs.people.models import User
 from pocs.projects.models import Project
 from tests.factories import Cast, make_cast
+
+_serial = count(1)
+
+
+@pytest.fixture(autouse=True)
+def _own_checkpoints(settings: Settings) -> None:
+    """Audit checkpoints of one test are not those of another, whose organisations have the same numbers."""
+    settings.PHASEGATE_AUDIT_CHECKPOINTS = settings.VAR_DIR / f"audit-checkpoints-{next(_serial)}"
 
 
 @pytest.fixture

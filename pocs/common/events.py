@@ -14,7 +14,6 @@ from django.utils import timezone
 
 from pocs.common.models import LiveEvent
 
-
 #: writers of one stream are few: its run's worker, and a person who cancels
 EMIT_ATTEMPTS = 10
 

@@ -8,6 +8,7 @@ NAMES = {
     "evidence.submitted": _("submitted the evidence for review"),
     "evidence.reviewed": _("reviewed the evidence"),
     "evidence.returned": _("returned the evidence"),
+    "evidence.superseded": _("superseded the older revision"),
     "evidence.frozen": _("froze the evidence into a package"),
     "evidence.file_added": _("attached a file to the evidence"),
     "evidence.file_removed": _("took a file off the evidence"),

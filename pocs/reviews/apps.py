@@ -9,14 +9,16 @@ class ReviewsConfig(AppConfig):
     verbose_name = _("Reviews")
 
     def ready(self) -> None:
-        from pocs.projects import changes, gates  # noqa: PLC0415 models are loaded only now
+        from pocs.common import audit  # noqa: PLC0415 models are loaded only now
+        from pocs.projects import changes, gates  # noqa: PLC0415
         from pocs.projects.ui import sections  # noqa: PLC0415
-        from pocs.reviews import guards, selectors, staleness  # noqa: PLC0415
+        from pocs.reviews import guards, selectors, staleness, verbs  # noqa: PLC0415
         from pocs.reviews.ui.sections import SECTIONS  # noqa: PLC0415
 
         for gate in guards.GATES:
             gates.register_gate(gate)
         gates.set_waiver_lookup(selectors.waived_guards)
         changes.on_change(staleness.on_project_change)
+        audit.name_verbs(verbs.NAMES)
         for section in SECTIONS:
             sections.register_section(section)

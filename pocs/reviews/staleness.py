@@ -8,12 +8,13 @@ from django.utils.translation import gettext as _
 
 from pocs.common import audit, events
 from pocs.common.actors import Actor
+from pocs.common.versions import save_version
 from pocs.projects import services as project_services
 from pocs.projects.choices import ProjectState
 from pocs.projects.models import Project
 from pocs.reviews.choices import CURRENT_APPROVALS, DecisionState, PackageState, SignOffState
 from pocs.reviews.manifest import manifest_digest
-from pocs.reviews.models import Package
+from pocs.reviews.models import Decision, Package, SignOff
 
 CURRENT_STATES = (PackageState.FROZEN, PackageState.APPROVED)
 
@@ -50,31 +51,46 @@ def package_mark_stale(*, package: Package, actor: Actor, obj: models.Model, wha
     reason = f"{what}: {obj}"[:300]
     now = timezone.now()
     who: dict[str, Any] = {"kind": actor.kind, "label": actor.label, "user_id": actor.user_id}
+    was = str(package.state)
     package.state = PackageState.STALE
     package.stale_at, package.stale_by, package.stale_reason = now, who, reason
     package.version += 1
     package.save(update_fields=["state", "stale_at", "stale_by", "stale_reason", "version", "updated_at"])
-    ended = {"ended_at": now, "ended_reason": reason, "version": models.F("version") + 1}
-    signed = package.signoffs.filter(state__in=CURRENT_APPROVALS)
-    signed.update(state=SignOffState.STALE, **ended)
-    package.signoffs.filter(state=SignOffState.REQUESTED).update(state=SignOffState.EXPIRED, **ended)
     project = package.project
+    for signoff in package.signoffs.filter(state__in=CURRENT_APPROVALS):
+        _end(actor, project, signoff, SignOffState.STALE, reason)
+    for signoff in package.signoffs.filter(state=SignOffState.REQUESTED):
+        _end(actor, project, signoff, SignOffState.EXPIRED, reason)
     in_review = Project.objects.filter(pk=project.pk, state=ProjectState.IN_REVIEW).exists()
     if in_review:
-        package.decisions.filter(state=DecisionState.PROPOSED).update(
-            state=DecisionState.SUPERSEDED,
-            ended_at=now,
-            ended_reason=_("its package became stale"),
-            version=models.F("version") + 1,
-        )
+        for decision in package.decisions.filter(state=DecisionState.PROPOSED):
+            _end(actor, project, decision, DecisionState.SUPERSEDED, _("its package became stale"))
     audit.record(
         actor=actor,
         verb="package.stale",
         obj=package,
         project_id=project.pk,
-        before={"digest": package.digest},
-        after={"reason": reason, "object": f"{obj._meta.label_lower}:{obj.pk}"},
+        before={"state": was, "digest": package.digest},
+        after={
+            "state": package.state,
+            "reason": reason,
+            "object": f"{obj._meta.label_lower}:{obj.pk}",
+        },
     )
     if in_review:
         project_services.project_state_set(actor=actor, project=project, to=ProjectState.EVIDENCE_COMPLETE)
     events.emit(f"project:{project.pk}", "package", {"package": package.number, "state": package.state})
+
+
+def _end(actor: Actor, project: Project, row: SignOff | Decision, to: str, reason: str) -> None:
+    """End one signature, request or proposal with its own audit entry."""
+    before = str(row.state)
+    save_version(row, state=to, ended_at=timezone.now(), ended_reason=reason)
+    audit.record(
+        actor=actor,
+        verb=f"{row._meta.model_name}.{to}",
+        obj=row,
+        project_id=project.pk,
+        before={"state": before},
+        after={"state": to, "reason": reason},
+    )

@@ -70,7 +70,16 @@ def revision_review(*, actor: Actor, revision: EvidenceRevision, note: str = "")
     for older in evidence.revisions.filter(number__lt=revision.number).exclude(
         state=RevisionState.SUPERSEDED
     ):
+        was = facts(older)
         move(older, RevisionState.SUPERSEDED)
+        audit.record(
+            actor=actor,
+            verb="evidence.superseded",
+            obj=older,
+            project_id=evidence.project_id,
+            before=was,
+            after=facts(older),
+        )
     touch(evidence)
     tell(actor, "evidence.reviewed", revision, before=before, what=_("evidence was reviewed"))
     return revision

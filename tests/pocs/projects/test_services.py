@@ -134,8 +134,10 @@ def test_two_callers_with_the_same_view_move_a_project_once(cast: Cast) -> None:
     assert AuditEntry.objects.filter(verb="project.state_changed").count() == 1
 
 
-def test_only_a_revoked_decision_takes_a_project_back(cast: Cast) -> None:
+def test_only_other_apps_take_a_project_back(cast: Cast) -> None:
     Project.objects.filter(pk=cast.project.pk).update(state="decided")
+    with pytest.raises(Conflict):
+        services.project_advance(actor=cast.lead.as_actor(), project=cast.project, to="in_review")
     services.project_state_set(actor=cast.decision_maker.as_actor(), project=cast.project, to="in_review")
     assert cast.project.state == "in_review"
     with pytest.raises(Conflict):
