@@ -36,7 +36,7 @@ function showTiles(row) {
     if (values[place.dataset.figure] == null) continue; // keep the last figure that was observed
     place.textContent = figure(values[place.dataset.figure], place.dataset.kind);
   }
-  if (row.n != null) {
+  if (row.n) { // none in the window: the figures are those of earlier requests, and so is their n
     for (const place of page.querySelectorAll("[data-figure-n]")) place.textContent = figure(row.n, "count");
   }
 }
