@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from inference.configuration import VOLATILE, environment
 from inference.diagnosis import diagnose
 from inference.errors import InferenceError
-from inference.stats import summarise
+from inference.stats import measured_window, summarise
 from inference.targets.base import TargetInfo
 from pocs.common import events
 from pocs.common.actors import system_actor
@@ -205,7 +205,7 @@ class _Execution:
             configuration_digest=digest(configuration),
             interrupted=result.interrupted,
         )
-        diagnosis = diagnose(records, summary)
+        diagnosis = diagnose(measured_window(records)[0], summary)
         progress = self.recorder.progress | {
             "phase": "finalising",
             "done": sum(not record.warmup for record in records),

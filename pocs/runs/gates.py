@@ -1,5 +1,6 @@
 """The guards of the measurement: G3 (the matrix is covered) and G4 (each run has its full metric set)."""
 
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -17,11 +18,11 @@ LEVELS_WANTED = 2
 
 def matrix_guard(project: Project) -> list[Missing]:
     """G3: ≥ 2 input lengths, output lengths and concurrency levels, an interruption, several prompts."""
-    covered = coverage(project)
+    covered, url = coverage(project), _matrix_url(project)
     missing = []
 
     def ask(code: str, text: str) -> None:
-        missing.append(Missing(guard="G3", code=code, text=text, object=str(project)))
+        missing.append(Missing(guard="G3", code=code, text=text, object=str(project), url=url))
 
     if len(covered.input_tokens) < LEVELS_WANTED:
         ask(
@@ -55,7 +56,7 @@ def metric_guard(project: Project) -> list[Missing]:
     """G4: some run counts; every scenario measured has a run whose metric set is complete."""
     counting = list(valid_runs(project))
     missing = [
-        Missing(guard="G4", code=code, object=str(run), text=_metric_text(run, code))
+        Missing(guard="G4", code=code, object=str(run), text=_metric_text(run, code), url=_run_url(run))
         for run in counting
         for code in missing_metrics(run.metric_set, run.summary)
     ]
@@ -67,14 +68,29 @@ def metric_guard(project: Project) -> list[Missing]:
             continue
         judged.add(run.scenario_version_id)  # only the newest run of a scenario is to be repeated
         missing += [
-            Missing(guard="G4", code=code, object=str(run), text=_metric_text(run, code))
+            Missing(guard="G4", code=code, object=str(run), text=_metric_text(run, code), url=_run_url(run))
             for code in missing_metrics(run.metric_set, run.summary)
         ]
     if not counting:
         missing.insert(
-            0, Missing(guard="G4", code="G4", text=_("a complete and valid run"), object=str(project))
+            0,
+            Missing(
+                guard="G4",
+                code="G4",
+                text=_("a complete and valid run"),
+                object=str(project),
+                url=_matrix_url(project),
+            ),
         )
     return missing
+
+
+def _matrix_url(project: Project) -> str:
+    return reverse("runs:matrix", args=[project.pk])
+
+
+def _run_url(run: Run) -> str:
+    return reverse("runs:detail", args=[run.pk])
 
 
 def _metric_text(run: Run, code: str) -> str:
