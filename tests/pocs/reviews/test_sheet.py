@@ -12,12 +12,12 @@ from pypdf import PdfReader
 from pocs.people.models import User
 from pocs.projects.models import Project
 from pocs.reviews import services
-from pocs.reviews.models import Conclusion, Decision
+from pocs.reviews.models import Conclusion, Decision, Package
 from pocs.reviews.sheet.chart import bars, shares_spec
 from pocs.reviews.sheet.content import sheet_of
 from pocs.reviews.sheet.pdf import sheet_pdf
 from pocs.reviews.sheet.text import Clipper, width
-from tests.factories import Cast, complete_plan
+from tests.factories import Cast, complete_plan, make_run
 from tests.pocs.reviews import walk
 
 LANGUAGES = ["en", "zh-hans"]
@@ -67,6 +67,13 @@ def test_long_and_hostile_texts_stay_one_page(cast: Cast, evidence: object, lang
         services.ConditionInput(text=long, owner=cast.lead, due_on=walk.in_days(3)) for _ in range(3)
     ]
     walk.propose(cast, package, outcome="accepted_with_conditions", rationale=long, conditions=conditions)
+    more = [
+        {"id": make_run(cast.project, records=False).pk, "number": number, "scenario": "s@1"}
+        for number in range(9)
+    ]
+    Package.objects.filter(pk=package.pk).update(
+        manifest=package.manifest | {"runs": package.manifest["runs"] + more}
+    )
     cast.project.refresh_from_db()
     reader = read(sheet_pdf(cast.project, language))
     assert len(reader.pages) == 1
