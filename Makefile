@@ -13,7 +13,7 @@ MODEL := $(or $(PHASEGATE_MODEL_PATH),$(VAR)/models/SmolLM2-135M-Instruct)
 # installed again when what is asked for, or the folder it was made for, changes
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-dev.txt pyproject.toml <(pwd) | cksum | tr -d ' ')
 
-.PHONY: help setup run test browser-test lint types check schema messages
+.PHONY: help model setup run test browser-test lint types check schema messages
 
 help:
 	@echo "make run      set up what is missing, start everything, print the address (PORT=8001 changes the port)"
@@ -33,12 +33,15 @@ $(STAMP):
 		test $${PIPESTATUS[0]} -eq 0 || { echo "The packages could not be installed; see the lines above." >&2; exit 1; }
 	@touch $@
 
-setup: $(STAMP)
+model: $(STAMP)
 	@$(PY) scripts/fetch_model.py --folder "$(MODEL)" --downloads "$(VAR)/downloads"
+
+setup: model
 	@$(PY) manage.py compile_catalogues
 	@$(PY) manage.py build_assets
 
-run: setup
+# `up` itself compiles and builds what changed, so a start need not wait for two more processes
+run: model
 	@exec $(PY) manage.py up --end-with-parent
 
 test: setup

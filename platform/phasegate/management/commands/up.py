@@ -30,6 +30,7 @@ class Command(BaseCommand):
             raise CommandError("`up` runs the embedded profile only.")
         if options["end_with_parent"] and not end_with_parent(os.getppid(), signal.SIGTERM):
             return
+        os.umask(0o077)  # database, logs and files are this account's alone
         port = self._port()
         url = f"http://127.0.0.1:{port}/"
         supervisor = None
