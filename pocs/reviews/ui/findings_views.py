@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
@@ -72,6 +73,7 @@ def _finding(
     with service_errors(form) as call:
         save(actor=actor, project=project, version=seen, **values)
     if not call.failed:
+        messages.success(request, _("Saved."))
         return redirect("projects:detail", pk=project.pk)
     if isinstance(call.error, StaleVersion):
         context["conflicts"] = _conflicts(form, row, values)
