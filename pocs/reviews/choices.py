@@ -82,7 +82,7 @@ class TaskKind(models.TextChoices):
 
 
 class TaskState(models.TextChoices):
-    OPEN = "open", _("Open")
+    OPEN = "open", _("To do")
     DONE = "done", _("Done")
 
 

@@ -42,6 +42,9 @@ class Conclusion(VersionedModel):
     logs_locate_errors = models.TextField(_("do the logs locate the error? (Q9)"), blank=True)
     updated_by = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
 
+    def __str__(self) -> str:
+        return str(self.project)
+
 
 class BusinessResult(VersionedModel):
     """The business result before and after (G8, M29–M31): at least one figure with both sides."""
@@ -55,6 +58,9 @@ class BusinessResult(VersionedModel):
     cost_after = models.CharField(_("operating cost after (M31)"), max_length=300, blank=True)
     statement = models.TextField(_("what it means for the business"), blank=True)
     updated_by = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
+
+    def __str__(self) -> str:
+        return str(self.project)
 
 
 class Package(VersionedModel):

@@ -210,7 +210,7 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(choices=[('budget', 'Budget'), ('procurement', 'Procurement'), ('launch', 'Launch')], max_length=12)),
                 ('due_on', models.DateField(null=True, verbose_name='due')),
                 ('note', models.TextField(blank=True, verbose_name='note')),
-                ('state', models.CharField(choices=[('open', 'Open'), ('done', 'Done')], default='open', max_length=6)),
+                ('state', models.CharField(choices=[('open', 'To do'), ('done', 'Done')], default='open', max_length=6)),
                 ('done_at', models.DateTimeField(null=True)),
                 ('done_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('owner', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
