@@ -200,12 +200,6 @@ def tone(state: Any) -> str:
 
 
 @register.filter
-def starts_with(value: Any, prefix: str) -> bool:
-    """Whether the text begins with `prefix` (False for an empty prefix)."""
-    return bool(prefix) and str(value).startswith(prefix)
-
-
-@register.filter
 def lookup(mapping: Any, key: Any) -> Any:
     """`mapping[key]`, or None where there is no such key."""
     try:
