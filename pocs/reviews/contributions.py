@@ -1,5 +1,9 @@
 """Who contributed to what a package would hold: nobody among them may sign or confirm it."""
 
+from typing import Any
+
+from django.db.models import QuerySet
+
 from pocs.common.models import AuditEntry
 from pocs.evidence.models import EvidenceRevision
 from pocs.evidence.selectors import contributors as evidence_contributors
@@ -41,7 +45,7 @@ def contributed(project: Project, user_id: int | None) -> list[str]:
     return [kind for kind, users in contributors_by_kind(project).items() if user_id in users]
 
 
-def _ids(rows, *fields: str) -> set[int]:  # type: ignore[no-untyped-def]  # querysets of any model
+def _ids(rows: QuerySet[Any], *fields: str) -> set[int]:
     found: set[int] = set()
     for values in rows.order_by().values_list(*fields).distinct():
         found.update(value for value in values if value is not None)

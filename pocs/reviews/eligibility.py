@@ -28,11 +28,15 @@ class Candidate:
         return not self.hindrance
 
 
-def role_holders(project: Project, slot: str) -> list[User]:
-    """People with the role that signs this slot, the deactivated included."""
-    roles = CAPABILITIES[f"signoff.{slot}"]
-    wanted = project.members.filter(role__in=roles).values("user_id")
-    return list(User.objects.filter(pk__in=wanted).order_by("username"))
+def role_holders(project: Project) -> dict[str, list[User]]:
+    """For each slot the people with the role that signs it, the deactivated included."""
+    roles = {slot.value: CAPABILITIES[f"signoff.{slot}"] for slot in Slot}
+    members = list(
+        project.members.filter(role__in=frozenset().union(*roles.values()))
+        .select_related("user")
+        .order_by("user__username")
+    )
+    return {slot: [row.user for row in members if row.role in wanted] for slot, wanted in roles.items()}
 
 
 def candidates(project: Project, package: Package | None = None) -> dict[str, list[Candidate]]:
@@ -43,11 +47,8 @@ def candidates(project: Project, package: Package | None = None) -> dict[str, li
         rows = package.signoffs.filter(state__in=FILLING).values_list("signer_id", "slot")
         signed = {signer: slot for signer, slot in rows if signer is not None}
     return {
-        slot.value: [
-            Candidate(user, _hindrance(project, user, slot.value, contributed, signed))
-            for user in role_holders(project, slot.value)
-        ]
-        for slot in Slot
+        slot: [Candidate(user, _hindrance(project, user, slot, contributed, signed)) for user in users]
+        for slot, users in role_holders(project).items()
     }
 
 

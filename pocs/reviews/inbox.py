@@ -94,7 +94,7 @@ def inbox_of(actor: Actor) -> Inbox:
 
 
 def _roles(actor: Actor, projects: Iterable[Project]) -> dict[int, set[str]]:
-    rows = ProjectMember.objects.filter(user_id=actor.user_id, project__in=list(projects))
+    rows = ProjectMember.objects.filter(user_id=actor.user_id or 0, project__in=list(projects))
     found: dict[int, set[str]] = {}
     for project_id, role in rows.values_list("project_id", "role"):
         found.setdefault(project_id, set()).add(role)
@@ -247,7 +247,7 @@ def _led(project: Project) -> LedProject:
         expires_at__lte=timezone.now(),
         expires_at__gt=timezone.now() - BAD_RUNS_WITHIN,
     )
-    notes = [
+    notes: list[Text] = [
         _("The waiver for %(guard)s has expired; its gate counts again.") % {"guard": waiver.guard}
         for waiver in expired
     ]

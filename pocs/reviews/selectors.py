@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -37,6 +38,8 @@ from pocs.reviews.models import (
     Waiver,
 )
 from pocs.reviews.policy import NEVER_WAIVED
+
+InProject = TypeVar("InProject", Package, Waiver, Decision)
 
 
 def packages_of(actor: Actor, project: Project) -> QuerySet[Package]:
@@ -102,12 +105,7 @@ def current_decision(project: Project) -> Decision | None:
     rows = Decision.objects.filter(
         project=project, state__in=[DecisionState.PROPOSED, DecisionState.CONFIRMED]
     )
-    return (
-        rows.select_related("package", "proposed_by", "confirmed_by", "project")
-        .prefetch_related("conditions__owner", "conditions__closed_by")
-        .order_by("-id")
-        .first()
-    )
+    return rows.select_related("package", "proposed_by", "confirmed_by", "project").order_by("-id").first()
 
 
 def condition_get(actor: Actor, pk: int) -> Condition:
@@ -240,8 +238,12 @@ class SlotView:
 
 
 def slot_views(package: Package, actor: Actor | None = None) -> list[SlotView]:
-    """The three slots of the package; `mine` is the acting person's own candidacy, if they hold the role."""
-    found = candidates(package.project, package)
+    """The three slots of the package; `mine` is the acting person's own candidacy, if they hold the role.
+
+    Candidates are looked up only while the package takes signatures.
+    """
+    waiting = package.state == PackageState.FROZEN
+    found = candidates(package.project, package) if waiting else {slot.value: [] for slot in Slot}
     signoffs = list(package.signoffs.select_related("signer", "on_behalf_of").order_by("id"))
     views = []
     for slot in Slot:
@@ -290,7 +292,7 @@ def members_of(project: Project) -> list[User]:
     return list(User.objects.filter(pk__in=ids, is_active=True).order_by("username"))
 
 
-def _seen(actor, row, detail: str):  # type: ignore[no-untyped-def]  # any model with a project
+def _seen(actor: Actor, row: InProject | None, detail: str) -> InProject:
     if row is None or not policies.allowed(actor, "project.view", row.project):
         raise NotFound(detail)
     return row

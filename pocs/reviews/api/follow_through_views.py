@@ -1,6 +1,5 @@
 """Follow-through, observation and the one-page sheet over REST."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -27,7 +26,7 @@ from pocs.reviews.sheet.content import sheet_of
 from pocs.reviews.sheet.language import sheet_language
 
 
-def _whole_list(rows: Sequence[Any]) -> dict[str, Any]:
+def _whole_list(rows: Any) -> dict[str, Any]:
     """A list that is never longer than a page, in the form of one."""
     return {"next": None, "previous": None, "results": rows}
 

@@ -255,7 +255,7 @@ class PercentilePairField(serializers.Field):
 
 
 class SheetRowSerializer(serializers.Serializer):
-    label = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]  # a field named as an attribute of fields
     text = serializers.CharField()
 
 

@@ -16,6 +16,9 @@ from pocs.reviews.manifest import BUSINESS_FIELDS, CONCLUSION_FIELDS
 from pocs.reviews.models import BusinessResult, Conclusion
 from pocs.reviews.services.support import require_open, require_person, require_version, tell
 
+#: of a text without a limit of its own
+TEXT_MAX_CHARACTERS = 20_000
+
 Finding = TypeVar("Finding", Conclusion, BusinessResult)
 
 #: model -> its name in events and audit, its fields, what signers are told when it changes
@@ -90,7 +93,7 @@ def _check(model: type[models.Model], names: tuple[str, ...], fields: dict[str, 
         if name not in names:
             errors.append(FieldError(f"/{name}", "unknown", _("There is no such field.")))
             continue
-        limit = model._meta.get_field(name).max_length or 20_000
+        limit = getattr(model._meta.get_field(name), "max_length", None) or TEXT_MAX_CHARACTERS
         if len(value.strip()) > limit:
             detail = _("At most %(limit)d characters; these are %(length)d.") % {
                 "limit": limit,

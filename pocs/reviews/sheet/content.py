@@ -270,7 +270,7 @@ def _decision(project: Project, clip: Clipper) -> dict[str, Any]:
             clip(condition.text, 110),
             _("closed") if condition.closed_at else f"{condition.owner}, {condition.due_on:%Y-%m-%d}",
         )
-        for condition in list(decision.conditions.all())[:CONDITIONS_MAX]
+        for condition in decision.conditions.select_related("owner")[:CONDITIONS_MAX]
     ]
     return {
         "decision": said,

@@ -77,8 +77,9 @@ def _finding(
         return redirect("projects:detail", pk=project.pk)
     if isinstance(call.error, StaleVersion):
         context["conflicts"] = _conflicts(form, row, values)
-        form.data = form.data.copy()
-        form.data["version"] = str(version)
+        retyped = request.POST.copy()
+        retyped["version"] = str(version)
+        form.data = retyped
     return render(request, template, context, status=call.status)
 
 

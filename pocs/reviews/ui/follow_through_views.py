@@ -151,7 +151,7 @@ def _render_tasks(
             "note": task.note if task else "",
         }
         done = task is not None and task.state == TaskState.DONE
-        form = None
+        form: forms.Form | None = None
         if may_edit and not done:
             form = TaskForm(prefix=view.kind.value, project=project, initial=initial)
             if bound and bound[0] == view.kind:

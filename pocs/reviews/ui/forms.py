@@ -132,7 +132,7 @@ class DecisionForm(forms.Form):
 
     def conditions(self) -> list[dict[str, Any]]:
         """Conditions with anything filled in; `pointer_fields` then finds their fields again."""
-        filled = []
+        filled: list[dict[str, Any]] = []
         for index in range(CONDITION_ROWS):
             values = {
                 name: self.cleaned_data.get(f"condition_{index}_{name}")
