@@ -219,7 +219,8 @@ def _bad_runs(actor: Actor, projects: list[Project]) -> list[Item]:
     recent = Run.objects.filter(
         project__in=projects, requested_by_id=actor.user_id, finished_at__gt=timezone.now() - BAD_RUNS_WITHIN
     )
-    rows = recent.select_related("project", "scenario_version__scenario").defer("summary", "manifest")
+    ended = recent.exclude(state=RunState.CANCELLED)  # somebody wanted that
+    rows = ended.select_related("project", "scenario_version__scenario").defer("summary", "manifest")
     items, settled = [], set()
     for run in rows.order_by("-id")[:100]:
         if run.scenario_version_id in settled:

@@ -71,6 +71,11 @@ def test_bad_runs_until_a_later_one_counts(cast: Cast, ending: dict[str, str]) -
     assert of(cast.contributor).bad_runs == []
 
 
+def test_a_cancelled_run_waits_for_nobody(cast: Cast) -> None:
+    make_run(cast.project, requested_by=cast.contributor, state=RunState.CANCELLED, validity=Validity.INVALID)
+    assert of(cast.contributor).bad_runs == []
+
+
 def test_the_lead_sees_what_is_missing_next(cast: Cast) -> None:
     led = of(cast.lead).led
     assert [item.project for item in led] == [cast.project]
