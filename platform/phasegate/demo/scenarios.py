@@ -48,19 +48,19 @@ SCENARIOS = (
         "long-context",
         "长合同摘要 Summary of a long contract",
         ScenarioKind.LONG_CONTEXT,
-        _spec(1024, 32, 2, 10, shared_prefix_tokens=256),
+        _spec(512, 32, 2, 8, shared_prefix_tokens=128),
     ),
     DemoScenario(
         "high-concurrency",
         "多坐席并发 Many users at once",
         ScenarioKind.HIGH_CONCURRENCY,
-        _spec(64, 32, 16, 48),
+        _spec(64, 32, 16, 32),
     ),
     DemoScenario(
         "long-concurrent",
         "多人长合同 Long contracts of many users at once",
         ScenarioKind.HIGH_CONCURRENCY,
-        _spec(1024, 128, 16, 16, shared_prefix_tokens=256),
+        _spec(512, 128, 16, 16, shared_prefix_tokens=128),
     ),
     DemoScenario(
         "streaming",
