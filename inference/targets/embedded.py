@@ -42,6 +42,7 @@ class EngineTarget:
         block_tokens: int = 32,
         prefill_chunk_tokens: int = 256,
         max_waiting: int = 4096,
+        step_limit_s: float = 180.0,
     ) -> None:
         self.options = EngineOptions(
             path=str(Path(path).expanduser()),
@@ -53,6 +54,7 @@ class EngineTarget:
             threads=threads,
             prefix_cache=prefix_cache,
             max_waiting=max_waiting,
+            step_limit_s=step_limit_s,
         )
         self._host: EngineHost | None = None
         self._info: TargetInfo | None = None
