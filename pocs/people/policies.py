@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.db.models import Exists
 from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
@@ -13,7 +14,7 @@ from pocs.people.roles import (
     OrganisationRole,
     ProjectRole,
 )
-from pocs.people.selectors import person_behind
+from pocs.people.selectors import active_person, person_behind
 
 
 def allowed(actor: Actor, capability: str, project: Any) -> bool:
@@ -34,11 +35,12 @@ def allowed(actor: Actor, capability: str, project: Any) -> bool:
 
 
 def _person_allowed(actor: Actor, capability: str, project: Any, roles: frozenset[ProjectRole]) -> bool:
-    user = person_behind(actor)
-    if user is None:
-        return False
-    by_organisation = ORGANISATION_CAPABILITIES.get(OrganisationRole(user.organisation_role), frozenset())
-    return capability in by_organisation or project.members.filter(user_id=user.pk, role__in=roles).exists()
+    held = project.members.filter(user_id=actor.user_id, role__in=roles)
+    found = active_person(actor).annotate(held=Exists(held)).values_list("organisation_role", "held")
+    for organisation_role, by_role in found:
+        by_organisation = ORGANISATION_CAPABILITIES.get(OrganisationRole(organisation_role), frozenset())
+        return by_role or capability in by_organisation
+    return False
 
 
 def capabilities_of(actor: Actor, project: Any) -> frozenset[str]:
