@@ -20,7 +20,7 @@ class DemoScenario:
 def _spec(
     input_tokens: int, output_tokens: int, concurrency: int, requests: int, **more: object
 ) -> ScenarioSpec:
-    fixed: dict[str, object] = {"tenants": TENANTS, "applications": APPLICATIONS, "seed": 7}
+    fixed: dict[str, object] = {"tenants": TENANTS, "applications": APPLICATIONS, "seed": 7, "timeout_s": 300.0}
     return ScenarioSpec(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
@@ -66,7 +66,7 @@ SCENARIOS = (
         "streaming",
         "流式应答 Streamed answers while others join",
         ScenarioKind.STREAMING,
-        _spec(64, 128, 16, 24, language="mixed"),
+        _spec(64, 128, 16, 16, language="mixed"),
     ),
     DemoScenario(
         "interruption",
@@ -76,7 +76,7 @@ SCENARIOS = (
             64,
             128,
             16,
-            24,
+            20,
             interruptions=(
                 Interruption(phase="decode", every=4, after_tokens=8),
                 Interruption(phase="prefill", every=6, after_tokens=0),
