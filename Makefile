@@ -26,8 +26,11 @@ $(STAMP):
 		echo "PhaseGate needs Python 3.11, which was not found. Install it, or name it: make setup PYTHON=/path/to/python3.11" >&2; \
 		exit 1; fi
 	@echo "setup: environment in $(VENV) with $$($(PYTHON) --version)"
-	@$(PYTHON) -m venv --clear $(VENV) || { \
-		echo "The environment could not be made; on Debian and Ubuntu install python3.11-venv." >&2; exit 1; }
+	@# an environment made in another folder has scripts that point there
+	@if [ "$$(cat $(VENV)/.place 2>/dev/null)" != "$$(pwd)" ]; then \
+		$(PYTHON) -m venv --clear $(VENV) || { \
+			echo "The environment could not be made; on Debian and Ubuntu install python3.11-venv." >&2; exit 1; }; \
+		pwd > $(VENV)/.place; fi
 	@echo "setup: installing packages, some 1.5 GB with PyTorch; this takes a few minutes once"
 	@$(BIN)/python -m pip install --disable-pip-version-check -r requirements-dev.txt | grep --line-buffered -vE '^(Requirement already|Looking in)'; \
 		test $${PIPESTATUS[0]} -eq 0 || { echo "The packages could not be installed; see the lines above." >&2; exit 1; }

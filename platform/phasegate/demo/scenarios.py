@@ -20,7 +20,12 @@ class DemoScenario:
 def _spec(
     input_tokens: int, output_tokens: int, concurrency: int, requests: int, **more: object
 ) -> ScenarioSpec:
-    fixed: dict[str, object] = {"tenants": TENANTS, "applications": APPLICATIONS, "seed": 7, "timeout_s": 300.0}
+    fixed: dict[str, object] = {
+        "tenants": TENANTS,
+        "applications": APPLICATIONS,
+        "seed": 7,
+        "timeout_s": 300.0,
+    }
     return ScenarioSpec(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
