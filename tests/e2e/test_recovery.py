@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 UNDER_WAY_WITHIN_S = RUN_WITHIN_S = 180
 END_WITHIN_S = 10
-LONG, SHORT = "streaming@1", "short-request@1"
+LONG, SHORT = "high-concurrency@1", "short-request@1"
 
 
 def started(site: Site, scenario: str) -> int:

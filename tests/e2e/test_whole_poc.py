@@ -42,3 +42,4 @@ def test_a_poc_from_draft_to_decision_and_after(fresh_site: Any, browser: Browse
         walk.record()
         walk.end()
     assert walk.errors == []
+    assert walk.figures["matrix_s"] < measuring.MATRIX_REFUSED_S
