@@ -17,7 +17,7 @@ from inference.engine.detokenise import Detokeniser
 from inference.engine.events import Event
 from inference.engine.kv import BlockManager, KVPool, bytes_per_token
 from inference.engine.loading import LoadedModel, use_paged_attention
-from inference.engine.memory import available_bytes
+from inference.engine.memory import available_bytes, total_bytes
 from inference.engine.options import EngineOptions
 from inference.engine.probe import probe
 from inference.engine.runner import ModelRunner
@@ -26,7 +26,8 @@ from inference.engine.sequence import Sequence
 from inference.errors import RequestRejected, TargetUnavailable
 from inference.requests import GenerationRequest
 
-POOL_SHARE = 0.25  # of the memory that is free when the model is loaded
+POOL_SHARE = 1 / 8  # of the machine's memory, so that the same machine gives the same pool
+POOL_FREE_SHARE = 1 / 2  # of what is free at load, where that is less
 POOL_MAX_BYTES = 2 * 2**30
 
 Emit = Callable[[list[Event]], None]
@@ -82,7 +83,8 @@ class Engine:
             )
         blocks = options.kv_blocks
         if blocks is None:
-            affordable = int(min(POOL_SHARE * available_bytes(), POOL_MAX_BYTES)) // block_bytes
+            limits = (POOL_SHARE * total_bytes(), POOL_FREE_SHARE * available_bytes(), POOL_MAX_BYTES)
+            affordable = int(min(limits)) // block_bytes
             useful = options.max_batch * -(-self.loaded.max_model_tokens // options.block_tokens)
             blocks = max(1, min(affordable, useful))
         elif blocks * block_bytes > available_bytes():

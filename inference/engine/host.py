@@ -143,6 +143,8 @@ class EngineHost:
                         env=_environment(),
                     )
                 self._sock = ours
+                if self._closing:  # closed before there was anything to close
+                    self._process.kill()
                 with ours, contextlib.suppress(OSError):
                     frames.write(ours, [["start", self.options.to_dict(), self._known_digest]])
                     self._read_all(ours)

@@ -145,8 +145,7 @@ class BlockManager:
         for block in shared:
             self._queue.pop(block, None)
             self._holders[block] += 1
-        kept = keep is not None and keep in self._queue
-        if kept:
+        if keep is not None and keep in self._queue:
             self._queue.move_to_end(keep)  # it is read once more: the freshest of the cached
         sequence.blocks = shared + [self._take() for _ in range(fresh)]
         sequence.num_registered = len(shared)

@@ -80,7 +80,7 @@ def load(path: Path, dtype: str, *, known_digest: str | None = None) -> LoadedMo
         architecture=type(model).__name__,
         dtype=chosen,
         max_model_tokens=_max_tokens(model.config),
-        vocabulary=model.get_input_embeddings().weight.shape[0],
+        vocabulary=_vocabulary(model),
         end_ids=_end_ids(model, tokenizer),
         byte_ids=frozenset(at for token, at in tokenizer.get_vocab().items() if BYTE_TOKEN.fullmatch(token)),
     )
@@ -145,8 +145,9 @@ def _read_folder(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, Any]:
         tokenizer = AutoTokenizer.from_pretrained(path, **common)
     except Exception as error:
         raise TargetUnavailable(f"{path} has no usable tokenizer: {first_sentence(error)}.") from error
+    loader: Any = AutoModelForCausalLM
     try:
-        model, report = AutoModelForCausalLM.from_pretrained(
+        model, report = loader.from_pretrained(
             path, config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **common
         )
     except Exception as error:
@@ -180,6 +181,11 @@ def _max_tokens(config: Any) -> int:
         if isinstance(value, int) and value > 0:
             return value
     raise TargetUnavailable("The model's configuration does not say how many tokens it can take.")
+
+
+def _vocabulary(model: PreTrainedModel) -> int:
+    embedding: Any = model.get_input_embeddings()
+    return int(embedding.weight.shape[0])
 
 
 def _end_ids(model: PreTrainedModel, tokenizer: Any) -> frozenset[int]:

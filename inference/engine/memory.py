@@ -19,6 +19,17 @@ def available_bytes() -> int:
     return free
 
 
+def total_bytes() -> int:
+    """The machine's memory, or the container's limit where that is less."""
+    total = int(psutil.virtual_memory().total)
+    for limit in CGROUP_LIMITS:
+        try:
+            return min(total, int(limit.read_text()))
+        except (OSError, ValueError):
+            continue
+    return total
+
+
 def resident_bytes() -> tuple[int, int]:
     """(resident set now, its peak) of this process."""
     now = int(psutil.Process().memory_info().rss)

@@ -87,7 +87,12 @@ class Scheduler:
         return None
 
     def _admit(self) -> None:
-        while self.waiting and len(self.running) < self._max_batch:
+        """Take sequences in while the next prefill step has room for them.
+
+        Whoever would only wait inside the batch waits in the queue instead: there it can still find the
+        prefix that somebody before it is about to compute.
+        """
+        while self.waiting and len(self.running) < self._max_batch and self._prefill_left() > 0:
             sequence = self.waiting[0]
             admission = self.blocks.admit(sequence, reserve=len(self.running))
             if admission is None:
@@ -104,6 +109,11 @@ class Scheduler:
                 sequence.was_admitted = True
             self.running.append(sequence)
             self._listeners.admitted(sequence, cached_tokens)
+
+    def _prefill_left(self) -> int:
+        """Tokens of the next prefill step that nobody in the batch needs."""
+        needed = sum(one.catch_up - one.num_computed for one in self.running if one.in_prefill)
+        return self._chunk_tokens - needed
 
     def _prefill(self) -> list[Work]:
         work, budget = [], self._chunk_tokens

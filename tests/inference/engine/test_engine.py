@@ -43,6 +43,21 @@ def test_a_fully_cached_prompt_of_whole_blocks_computes_one_token(bench: Make, l
     assert engine.run(ids, max_tokens=6).ids == cold.ids  # the shared blocks were not written to
 
 
+def test_requests_that_arrive_at_once_share_their_prefix(bench: Make, llama: LoadedModel) -> None:
+    engine = bench()
+    shared = prompt(40)
+    prompts = [[*shared, *prompt(3, seed)] for seed in range(1, 5)]
+    results = [engine.submit(ids, max_tokens=4) for ids in prompts]
+    engine.finish()
+    assert [result.of("admitted")[0][3] for result in results] == [
+        0,
+        32,  # all that is computed when the first one's last chunk leaves room for it
+        40,
+        40,
+    ]
+    assert [result.ids for result in results] == [reference(llama.model, ids, 4) for ids in prompts]
+
+
 def test_a_reset_cache_makes_the_next_run_cold(bench: Make) -> None:
     engine = bench()
     ids = prompt(16)
