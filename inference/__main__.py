@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import math
 import os
 import signal
 import sys
@@ -122,7 +123,7 @@ def _simulate(options: argparse.Namespace) -> int:
         print(f"simulating on http://127.0.0.1:{port}/v1", flush=True)
 
     async def run(stop: asyncio.Event) -> int:
-        await serve(times, options.port, options.log, ready=ready, until=stop.wait())
+        await serve(times, options.port, options.log, ready=ready, until=stop.wait)
         return MEASURED
 
     return _run_until_signal(run)
@@ -220,7 +221,7 @@ def _limit(text: str) -> dict[str, Any]:
         value = float(maximum)
     except ValueError:
         value = -1.0
-    if not metric or percentile not in {*(f"p{p}" for p in PERCENTILES), "max"} or value < 0:
+    if not metric or percentile not in {*(f"p{p}" for p in PERCENTILES), "max"} or not 0 <= value < math.inf:
         raise InputError(f"--limit must look like ttft_ms:p95:800, not {text!r}")
     return {"metric": metric, "percentile": percentile, "max": value}
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,11 +88,28 @@ def write_session(session: Session, folder: Path) -> None:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    _write(path, json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False, default=str) + "\n")
+    _write(path, _json(content, indent=2) + "\n")
 
 
 def _line(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, default=str) + "\n"
+    return _json(content) + "\n"
+
+
+def _json(content: Any, indent: int | None = None) -> str:
+    """Strict JSON: a figure of a server that is not finite was not observed, and loses no measurement."""
+    form: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False, "default": str, "indent": indent}
+    try:
+        return json.dumps(content, **form)
+    except ValueError:
+        return json.dumps(_without_infinities(content), **form)
+
+
+def _without_infinities(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {name: _without_infinities(item) for name, item in value.items()}
+    return [_without_infinities(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _write(path: Path, text: str) -> None:

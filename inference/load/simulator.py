@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ class SimulatedTimes:
     output_tokens: int = 64
 
     def __post_init__(self) -> None:
-        if self.ttft_ms < 0 or self.itl_ms < 0:
+        if not (0 <= self.ttft_ms < math.inf and 0 <= self.itl_ms < math.inf):
             raise InputError("ttft-ms and itl-ms must be 0 or more")
         if self.output_tokens < 1:
             raise InputError("output-tokens must be at least 1")
@@ -163,13 +164,18 @@ class _Out:
 
 
 async def serve(
-    times: SimulatedTimes, port: int, log: Path | None, *, ready: Callable[[int], None], until: Awaitable[Any]
+    times: SimulatedTimes,
+    port: int,
+    log: Path | None,
+    *,
+    ready: Callable[[int], None],
+    until: Callable[[], Awaitable[Any]],
 ) -> None:
-    """Run a simulator until `until` is done; `ready` is told the port once it listens."""
+    """Run a simulator until `until()` is done; `ready` is told the port once it listens."""
     simulator = Simulator(times, log)
     try:
         ready(await simulator.start(port))
-        await until
+        await until()
     finally:
         await simulator.stop()
 

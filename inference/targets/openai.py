@@ -16,7 +16,7 @@ from inference.records import Trace
 from inference.requests import GenerationRequest
 from inference.targets.base import TargetInfo
 from inference.targets.http import Connection, ConnectionFailed, ConnectionPool, Endpoint
-from inference.targets.openai_answer import AnswerReader, HttpAnswer, Tokenize, error_of_body
+from inference.targets.openai_answer import AnswerReader, HttpAnswer, Tokenize, error_of_body, parse_json
 from inference.telemetry import parse, server_metrics
 
 PROBE_TIMEOUT_S = 5.0
@@ -285,7 +285,7 @@ def _metrics_pool(
 def _model_entry(body: bytes, model: str, configuration: dict[str, Any]) -> dict[str, Any]:
     """What the model list says of the model; the names it has are noted where ours is not among them."""
     try:
-        rows = json.loads(body).get("data")
+        rows = parse_json(body).get("data")
         entries = [row for row in rows if isinstance(row, dict)]
     except (ValueError, AttributeError, TypeError):
         return {}

@@ -1,6 +1,8 @@
 """Reads an OpenAI-style answer, streamed or whole, into a trace: first token, channels, usage, errors."""
 
 import json
+import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +15,8 @@ DONE = "[DONE]"
 #: a finish reason that says the server gave up
 FAILED_REASONS = frozenset({"error", "abort"})
 MAX_KEPT_EVENTS, MAX_KEPT_CHARS = 8, 2000
+HIGHEST_COUNT = 2**53
+RETRY_SECONDS = re.compile(r"[0-9]{1,7}(\.[0-9]{1,9})?")
 
 Tokenize = Callable[[str], Sequence[int] | None]
 
@@ -52,7 +56,7 @@ class AnswerReader:
         """A complete JSON answer: nothing of it was streamed, so no first token was observed."""
         self.trace.streamed = False
         try:
-            answer = json.loads(body)
+            answer = parse_json(body)
         except ValueError:
             self.trace.error = f"the answer is neither an event stream nor JSON: {_shortened(body)}"
             return
@@ -64,7 +68,9 @@ class AnswerReader:
     def finish(self) -> None:
         """Settle text, finish reason and token counts; call once, when nothing more will come."""
         trace = self.trace
-        trace.text = "\n".join(self.choice_texts[index] for index in sorted(self.choice_texts))
+        trace.text = _whole("\n".join(self.choice_texts[index] for index in sorted(self.choice_texts)))
+        trace.reasoning_text = _whole(trace.reasoning_text)
+        trace.tool_call_text = _whole(trace.tool_call_text)
         if self._finish_reasons:
             trace.finish_reason = self._finish_reasons[min(self._finish_reasons)]
             failed = FAILED_REASONS.intersection(self._finish_reasons.values())
@@ -86,7 +92,7 @@ class AnswerReader:
             self.done_seen = True
             return
         try:
-            content = json.loads(event.data)
+            content = parse_json(event.data)
         except ValueError:
             if event.type == "error":
                 self._fail(event.data)
@@ -106,7 +112,7 @@ class AnswerReader:
         for name in ("metrics", "timings", "system_fingerprint", "model"):
             if content.get(name):
                 self.trace.server[name] = content[name]
-        choices = [choice for choice in content.get("choices") or () if isinstance(choice, dict)]
+        choices = [choice for choice in _list(content.get("choices")) if isinstance(choice, dict)]
         usage = content.get("usage")
         had_finished = bool(self._finish_reasons)
         shown = [self._choice(ns, choice, whole=whole) for choice in choices]
@@ -120,7 +126,7 @@ class AnswerReader:
 
     def _choice(self, ns: int, choice: Mapping[str, Any], *, whole: bool) -> tuple[bool, int | None]:
         """Take one choice's output; (whether anything is visible, how many token ids it names)."""
-        index = choice.get("index") or 0
+        index = _count(choice.get("index")) or 0
         part = choice.get("message") if whole else choice.get("delta")
         delta: Mapping[str, Any] = part if isinstance(part, dict) else {}
         answer = _text(delta.get("content")) + _text(delta.get("refusal")) + _text(choice.get("text"))
@@ -153,7 +159,7 @@ class AnswerReader:
         first usage ever when it comes with the finish reason.
         """
         count = _count(usage.get("completion_tokens"))
-        index = (choices[0].get("index") or 0) if choices else 0
+        index = (_count(choices[0].get("index")) or 0) if choices else 0
         finishing = bool(self._finish_reasons)
         if choices:
             self._choice_usage[index] = usage
@@ -243,7 +249,7 @@ class HttpAnswer:
         if "retry-after" in headers:
             self._trace.server["retry_after"] = headers["retry-after"]
             seconds = headers["retry-after"].strip()
-            if seconds.replace(".", "", 1).isdigit():
+            if RETRY_SECONDS.fullmatch(seconds):
                 self._trace.server["retry_after_s"] = float(seconds)
 
     def _data(self, ns: int, data: bytes) -> None:
@@ -268,6 +274,19 @@ class HttpAnswer:
             self._reader.whole(self._last_ns, body)
 
 
+def parse_json(text: str | bytes) -> Any:
+    """JSON as a server sends it: numbers that are not finite become null; raises ValueError for no JSON."""
+    try:
+        return json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
+    except RecursionError as fault:
+        raise ValueError("nested too deeply") from fault
+
+
+def _finite(digits: str) -> float | None:
+    value = float(digits)
+    return value if math.isfinite(value) else None
+
+
 def error_message(content: Mapping[str, Any]) -> str | None:
     """The server's error text: `error` as object or text, an object of kind `error`, or only `detail`."""
     error = content.get("error")
@@ -286,7 +305,7 @@ def error_message(content: Mapping[str, Any]) -> str | None:
 def error_of_body(body: bytes, status: int) -> str:
     """The message of a refused request: the server's own words, else the body, else the status."""
     try:
-        content = json.loads(body)
+        content = parse_json(body)
     except ValueError:
         return _shortened(body) or f"HTTP {status}"
     message = error_message(content) if isinstance(content, dict) else None
@@ -297,7 +316,7 @@ def error_of_body(body: bytes, status: int) -> str:
 
 def _tool_call_text(delta: Mapping[str, Any]) -> str:
     """Names and arguments of the tool calls in a delta, as they stream."""
-    calls = [call.get("function") for call in delta.get("tool_calls") or () if isinstance(call, dict)]
+    calls = [call.get("function") for call in _list(delta.get("tool_calls")) if isinstance(call, dict)]
     calls.append(delta.get("function_call"))
     functions = [call for call in calls if isinstance(call, dict)]
     return "".join(_text(call.get("name")) + _text(call.get("arguments")) for call in functions)
@@ -319,8 +338,22 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _whole(text: str) -> str:
+    """The text with characters put together that JSON escapes sent in halves; a half alone becomes U+FFFD."""
+    if not any("\ud800" <= letter <= "\udfff" for letter in text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _count(value: object) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """A number of things, or None for what is none: servers have been seen to send texts and negatives."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= HIGHEST_COUNT:
+        return None
+    return int(value)
 
 
 def _shortened(body: bytes) -> str:

@@ -12,6 +12,8 @@ from inference.requests import CancelRule, GenerationRequest
 CONTENT_FIELDS = ("messages", "prompt", "prompt_token_ids")
 ROLES = ("system", "developer", "user", "assistant", "tool")
 PHASES = ("queue", "prefill", "decode")
+_HIGHEST_TOKEN_ID = 2**31 - 1
+_LONGEST_BITS = 128  # a longer whole number has no float to compare with
 
 #: name → (kind, lowest, highest, lowest itself allowed)
 _NUMBERS: dict[str, tuple[type, float, float, bool]] = {
@@ -96,9 +98,20 @@ def _json_object(text: str, where: str) -> Mapping[str, Any]:
         row = json.loads(text)
     except (ValueError, RecursionError) as fault:
         raise InputError(f"{where}: not JSON ({fault})") from fault
+    if "\\u" in text and not _writable(row):
+        raise InputError(f"{where}: a text has half of a character (a lone surrogate)")
     if not isinstance(row, dict):
         raise InputError(f"{where}: a request is a JSON object, this is {_kind(row)}")
     return row
+
+
+def _writable(row: Any) -> bool:
+    """Whether every text in it can be sent: JSON's escapes can name halves of characters, UTF-8 cannot."""
+    try:
+        json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _content(row: Mapping[str, Any], name: str, where: str) -> Any:
@@ -110,8 +123,9 @@ def _content(row: Mapping[str, Any], name: str, where: str) -> Any:
     if not isinstance(value, list) or not value:
         raise InputError(f"{where}: {name} must be a list that is not empty")
     if name == "prompt_token_ids":
-        if not all(isinstance(i, int) and not isinstance(i, bool) and i >= 0 for i in value):
-            raise InputError(f"{where}: prompt_token_ids must be whole numbers from 0")
+        whole = all(isinstance(i, int) and not isinstance(i, bool) for i in value)
+        if not whole or not 0 <= min(value) <= max(value) <= _HIGHEST_TOKEN_ID:
+            raise InputError(f"{where}: prompt_token_ids must be whole numbers from 0 to {_HIGHEST_TOKEN_ID}")
         return tuple(value)
     for position, message in enumerate(value, start=1):
         if not isinstance(message, dict):
@@ -128,6 +142,8 @@ def _number(value: Any, name: str, where: str) -> int | float:
     kind, lowest, highest, lowest_allowed = _NUMBERS[name]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(f"{where}: {name} must be a number, is {_kind(value)}")
+    if isinstance(value, int) and not lowest <= value <= highest and value.bit_length() > _LONGEST_BITS:
+        raise InputError(f"{where}: {name} must be at most {highest:g}, has {len(str(value))} digits")
     if not math.isfinite(value) or (kind is int and value != int(value)):
         raise InputError(
             f"{where}: {name} must be a {'whole' if kind is int else 'finite'} number, is {value}"

@@ -53,6 +53,11 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         ('{"id": "b", "prompt": "x", "max_tokens": "9"}', "max_tokens must be a number, is a text"),
         ('{"id": "b", "prompt": "x", "temperature": -1}', "temperature must be from 0"),
         ('{"id": "b", "prompt": "x", "temperature": NaN}', "temperature must be a finite number"),
+        ('{"id": "b", "prompt": "x", "temperature": 1' + "0" * 400 + "}", "temperature must be at most 100"),
+        ('{"id": "b", "prompt": "x", "max_tokens": 1' + "0" * 400 + "}", "max_tokens must be at most"),
+        ('{"id": "b", "prompt": "\\ud800"}', "half of a character"),
+        ('{"id": "\\udc00", "prompt": "x"}', "half of a character"),
+        ('{"id": "b", "prompt_token_ids": [1, 99999999999999999999]}', "prompt_token_ids must be"),
         ('{"id": "b", "prompt": "x", "top_p": 0}', "top_p must be above 0"),
         ('{"id": "b", "prompt": "x", "top_p": 1.1}', "top_p must be above 0 to 1"),
         ('{"id": "b", "prompt": "x", "arrival_s": -0.1}', "arrival_s must be from 0"),
@@ -88,3 +93,8 @@ def test_an_empty_and_a_missing_file_are_said(tmp_path: Path) -> None:
         read_requests(written(tmp_path, "", "  "))
     with pytest.raises(InputError, match="cannot read request file"):
         read_requests(tmp_path / "nowhere.jsonl")
+
+
+def test_an_escaped_character_in_two_halves_is_one_character(tmp_path: Path) -> None:
+    (request,) = read_requests(written(tmp_path, '{"id": "a", "prompt": "\\ud83d\\ude00"}'))
+    assert request.prompt == "\U0001f600"
