@@ -11,6 +11,7 @@ from pocs.common.errors import Text
 from pocs.evidence.choices import EvidenceType
 from pocs.projects.choices import AffectedKind, DeclarationKind, ReadinessKind, ScenarioKind
 from pocs.projects.models import Project
+from pocs.reviews.choices import Slot
 from pocs.reviews.manifest import PROJECT_FIELDS
 from pocs.reviews.models import BusinessResult, Conclusion
 from pocs.runs.choices import RunState, Validity
@@ -145,7 +146,10 @@ def _waiver(entry: dict[str, Any]) -> Line:
 
 
 def _policy(policy: dict[str, Any]) -> list[Line]:
-    signatures = "; ".join(f"{slot}: {item['quorum']}" for slot, item in policy["signatures"].items())
+    names = dict(Slot.choices)
+    signatures = "; ".join(
+        f"{names.get(slot, slot)}: {item['quorum']}" for slot, item in policy["signatures"].items()
+    )
     return [
         Line(_("Signatures"), signatures),
         Line(_("Rules"), _("Contributors do not sign; one person fills one slot; a rejection is a veto.")),

@@ -1,15 +1,75 @@
 """Audit entries in a form for readers: who, what, and what became of which field."""
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
+from django.apps import apps
+from django.conf import settings
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import Field
+from django.utils.translation import get_language, gettext_lazy, override
 from django.utils.translation import gettext as _
 
 from pocs.common.audit import verb_name
+from pocs.common.errors import Text
 from pocs.common.models import AuditEntry
 
 LONGEST_VALUE = 300
+#: names of fields that models leave to their code, or that only entries have
+FIELD_NAMES: dict[str, Text] = {
+    "active": gettext_lazy("active"),
+    "allowed_addresses": gettext_lazy("allowed addresses"),
+    "at": gettext_lazy("at"),
+    "comment": gettext_lazy("comment"),
+    "commit": gettext_lazy("commit"),
+    "confirmed_by": gettext_lazy("confirmed by"),
+    "contact": gettext_lazy("contact"),
+    "credential": gettext_lazy("credential stored"),
+    "digest": gettext_lazy("digest"),
+    "due_on": gettext_lazy("due on"),
+    "engine_settings": gettext_lazy("engine settings"),
+    "error": gettext_lazy("error"),
+    "evidence": gettext_lazy("evidence"),
+    "expires_at": gettext_lazy("expires at"),
+    "guard": gettext_lazy("gate"),
+    "kind": gettext_lazy("kind"),
+    "lead": gettext_lazy("lead"),
+    "meaning": gettext_lazy("meaning"),
+    "next_reading_on": gettext_lazy("next reading on"),
+    "next_step": gettext_lazy("next step"),
+    "note": gettext_lazy("note"),
+    "number": gettext_lazy("number"),
+    "observer": gettext_lazy("observer"),
+    "outcome": gettext_lazy("outcome"),
+    "owner": gettext_lazy("owner"),
+    "package": gettext_lazy("package"),
+    "person": gettext_lazy("person"),
+    "prefix": gettext_lazy("prefix"),
+    "rationale": gettext_lazy("rationale"),
+    "reason": gettext_lazy("reason"),
+    "revision": gettext_lazy("revision"),
+    "role": gettext_lazy("role"),
+    "run": gettext_lazy("run"),
+    "scenario": gettext_lazy("scenario"),
+    "scenarios": gettext_lazy("scenarios"),
+    "scope": gettext_lazy("scope"),
+    "scopes": gettext_lazy("scopes"),
+    "slot": gettext_lazy("slot"),
+    "spec": gettext_lazy("definition"),
+    "sponsor": gettext_lazy("sponsor"),
+    "state": gettext_lazy("state"),
+    "target": gettext_lazy("target"),
+    "team_id": gettext_lazy("team"),
+    "type": gettext_lazy("type"),
+    "unit": gettext_lazy("unit"),
+    "user": gettext_lazy("person"),
+    "validity": gettext_lazy("validity"),
+    "value": gettext_lazy("value"),
+}
 
 
 @dataclass(frozen=True)
@@ -40,8 +100,8 @@ def readable(entries: list[AuditEntry]) -> list[ReadableEntry]:
             at=entry.at,
             who=_who(entry.actor),
             what=verb_name(entry.verb),
-            object=entry.object_label,
-            changes=_changes(entry.before or {}, entry.after or {}),
+            object=_label(entry),
+            changes=_changes(entry),
             hash=entry.hash,
         )
         for entry in entries
@@ -56,17 +116,79 @@ def _who(actor: dict[str, Any]) -> str:
     return str(actor.get("label", ""))
 
 
-def _changes(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
+def _changes(entry: AuditEntry) -> list[Change]:
+    before, after = entry.before or {}, entry.after or {}
     names = list(dict.fromkeys([*before, *after]))
     return [
-        Change(name.replace("_", " "), _value(before, name), _value(after, name))
+        Change(
+            _field_name(entry.object_type, name),
+            _value(entry.object_type, before, name),
+            _value(entry.object_type, after, name),
+        )
         for name in names
         if before.get(name) != after.get(name)
     ]
 
 
-def _value(side: dict[str, Any], name: str) -> str | None:
-    if name not in side or side[name] is None:
+def _field(object_type: str, name: str) -> "Field[Any, Any] | None":
+    try:
+        found = apps.get_model(object_type)._meta.get_field(name)
+    except (LookupError, ValueError, FieldDoesNotExist):  # of an app that is gone, or no field at all
         return None
-    text = ", ".join(map(str, side[name])) if isinstance(side[name], list) else str(side[name])
+    return found if isinstance(found, Field) else None
+
+
+def _field_name(object_type: str, name: str) -> str:
+    if name in FIELD_NAMES:
+        return str(FIELD_NAMES[name])
+    field = _field(object_type, name)
+    return name.replace("_", " ") if field is None else str(field.verbose_name)
+
+
+def _value(object_type: str, side: dict[str, Any], name: str) -> str | None:
+    value = side.get(name)
+    if value is None or value == "":
+        return None
+    field = _field(object_type, name)
+    choices = dict(field.flatchoices) if field is not None else {}
+    if isinstance(value, bool):
+        text = _("yes") if value else _("no")
+    elif isinstance(value, list):
+        text = ", ".join(map(str, value))
+    elif isinstance(value, dict):
+        text = json.dumps(value, ensure_ascii=False)
+    else:
+        text = str(choices.get(value, value))
     return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + "…"
+
+
+def _label(entry: AuditEntry) -> str:
+    """The object's name; what it says in words of a choice ("Reviewer") reads in the reader's language.
+
+    An entry keeps the name as it was written, in the language of whoever made the change.
+    """
+    words = _words(entry.object_type, get_language() or settings.LANGUAGE_CODE)
+    return " · ".join(words.get(part, part) for part in entry.object_label.split(" · "))
+
+
+@lru_cache(maxsize=200)
+def _words(object_type: str, language: str) -> dict[str, str]:
+    """Labels of the model's choices in every language, each with the one in `language`."""
+    words = {}
+    for label in _choice_labels(object_type):
+        with override(language):
+            here = str(label)
+        for code, _name in settings.LANGUAGES:
+            with override(code):
+                words[str(label)] = here
+    return words
+
+
+def _choice_labels(object_type: str) -> Iterator[Any]:
+    try:
+        fields = apps.get_model(object_type)._meta.get_fields()
+    except (LookupError, ValueError):
+        return
+    for field in fields:
+        if isinstance(field, Field):
+            yield from (label for _key, label in field.flatchoices or ())

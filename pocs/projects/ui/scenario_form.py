@@ -31,6 +31,11 @@ _PLAIN = (
     "seed",
     "timeout_s",
 )
+LANGUAGE_NAMES = {
+    "en": gettext_lazy("in English"),
+    "zh": gettext_lazy("in Chinese"),
+    "mixed": gettext_lazy("mixed Chinese and English"),
+}
 
 
 class SpecForm(forms.Form):
@@ -53,7 +58,8 @@ class SpecForm(forms.Form):
     )
     shared_prefix_tokens = forms.IntegerField(label=gettext_lazy("shared prefix (tokens)"), initial=0)
     language = forms.ChoiceField(
-        label=gettext_lazy("language of generated prompts"), choices=[(value, value) for value in LANGUAGES]
+        label=gettext_lazy("language of generated prompts"),
+        choices=[(value, LANGUAGE_NAMES[value]) for value in LANGUAGES],
     )
     temperature = forms.FloatField(label=gettext_lazy("temperature"), initial=0.0)
     seed = forms.IntegerField(label=gettext_lazy("seed"), initial=0)

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from pocs.common.ui.mixins import actor_of, page, service_errors, service_messages
 from pocs.projects import selectors, services
-from pocs.projects.ui.scenario_form import ScenarioForm, SpecForm, spec_as_typed
+from pocs.projects.ui.scenario_form import LANGUAGE_NAMES, ScenarioForm, SpecForm, spec_as_typed
 
 
 @require_GET
@@ -90,6 +90,7 @@ def scenario_version(request: HttpRequest, pk: int, slug: str, number: int) -> H
         "version": version,
         "versions": version.scenario.versions.all(),
         "typed": spec_as_typed(version.spec),
+        "prompt_language": LANGUAGE_NAMES.get(version.spec["language"], version.spec["language"]),
         "may": selectors.may(actor, project),
     }
     return render(request, "projects/scenario_version.html", context)

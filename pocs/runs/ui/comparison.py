@@ -1,5 +1,6 @@
 """Two runs side by side: their percentiles with differences, and what differed in the configuration."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -67,10 +68,15 @@ def configuration_differences(a: Run, b: Run) -> list[ConfigurationDifference]:
     left = dict(leaves({"scenario": a.scenario_version.spec, "configuration": a.configuration or {}}))
     right = dict(leaves({"scenario": b.scenario_version.spec, "configuration": b.configuration or {}}))
     return [
-        ConfigurationDifference(path, left.get(path), right.get(path))
+        ConfigurationDifference(path, _readable(left.get(path)), _readable(right.get(path)))
         for path in sorted(left.keys() | right.keys())
         if left.get(path) != right.get(path) and path.rsplit(".", 1)[-1] not in UNINTERESTING
     ]
+
+
+def _readable(value: Any) -> Any:
+    """A list or a truth value as JSON, as the scenario's page shows it; the rest as it is."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | bool) else value
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
