@@ -6,7 +6,7 @@ Everything wrong is found at once and named by JSON pointer; nothing is guessed.
 import json
 import math
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -59,9 +59,12 @@ def validator() -> Draft202012Validator:
     """The compiled schema of `poc-run/1`; a date-time must name its offset (RFC 3339)."""
     formats = FormatChecker(formats=())
 
-    @formats.checks("date-time", raises=ValueError)
+    @formats.checks("date-time", raises=(ValueError, OverflowError))
     def is_date_time(value: object) -> bool:
-        return not isinstance(value, str) or datetime.fromisoformat(value).tzinfo is not None
+        if not isinstance(value, str):
+            return True
+        moment = datetime.fromisoformat(value)
+        return moment.tzinfo is not None and moment.astimezone(UTC).year > 1
 
     return Draft202012Validator(json.loads(SCHEMA_PATH.read_text()), format_checker=formats)
 
@@ -159,6 +162,8 @@ def _meaning(payload: dict[str, Any]) -> Iterator[FieldError]:
             yield FieldError(
                 f"/metrics/{name}/unit", "unknown_unit", text % {"unit": given["unit"], "known": known}
             )
+        elif too_large := _beyond_floats(name, dimension, given):
+            yield too_large
         elif name in DISTRIBUTIONS:
             yield from _distribution_meaning(name, given)
         elif dimension == "ratio" and (given["value"] or 0) * UNITS["ratio"][given["unit"]] > 1.0:
@@ -173,6 +178,15 @@ def _meaning(payload: dict[str, Any]) -> Iterator[FieldError]:
             if item[field] in seen:
                 yield FieldError(f"/{key}/{index}/{field}", "twice", _("This occurs twice."))
             seen.add(item[field])
+
+
+def _beyond_floats(name: str, dimension: str, given: dict[str, Any]) -> FieldError | None:
+    """A figure that is infinite once it is in the unit that is stored."""
+    factor = UNITS[dimension][given["unit"]]
+    for key in ("value", "mean", *PERCENTILES):
+        if math.isinf(float(given.get(key) or 0) * factor):
+            return FieldError(f"/metrics/{name}/{key}", "too_large", _("This number is too large."))
+    return None
 
 
 def _distribution_meaning(name: str, given: dict[str, Any]) -> Iterator[FieldError]:

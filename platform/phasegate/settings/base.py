@@ -110,7 +110,10 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "pocs.common.api.pagination.CursorPages",
     "PAGE_SIZE": 50,
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser", "rest_framework.parsers.MultiPartParser"],
+    "DEFAULT_PARSER_CLASSES": [
+        "pocs.common.api.parsers.StorableJSONParser",
+        "rest_framework.parsers.MultiPartParser",
+    ],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "pocs.common.api.problems.exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",

@@ -7,12 +7,13 @@ from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema
-from rest_framework.parsers import JSONParser, MultiPartParser
+from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from pocs.common.api.idempotency import idempotent
 from pocs.common.api.pagination import CursorPages
+from pocs.common.api.parsers import StorableJSONParser
 from pocs.common.api.serializers import ProblemSerializer
 from pocs.common.api.views import ActorAPIView, ActorGenericView
 from pocs.common.errors import FieldError, InvalidInput, NotFound
@@ -47,7 +48,7 @@ SUBMISSION = PolymorphicProxySerializer(
 )
 
 
-class JSONWithPointers(JSONParser):
+class JSONWithPointers(StorableJSONParser):
     """Lets NaN and infinities through, so that the check can name where they stand."""
 
     strict = False

@@ -326,3 +326,22 @@ def test_the_schema_is_valid_json_schema(payload: dict[str, Any]) -> None:
 
     type(validator()).check_schema(json.loads(SCHEMA_PATH.read_text()))
     assert list(validator().iter_errors(payload)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "named"),
+    [
+        ("/load/started_at", "0001-01-01T00:00:00+14:00", ("/load/started_at", "format")),
+        ("/load/finished_at", "9999-12-31T23:59:59-14:00", ("/load/finished_at", "format")),
+        ("/metrics/ttft", {"unit": "s", "n": 1, "p50": 1, "p95": 1e308}, ("/metrics/ttft/p95", "too_large")),
+        (
+            "/metrics/memory_peak",
+            {"unit": "GiB", "value": 1e305},
+            ("/metrics/memory_peak/value", "too_large"),
+        ),
+    ],
+)
+def test_figures_beyond_every_clock_and_float_are_refused(
+    cast: Cast, version: ScenarioVersion, path: str, value: Any, named: tuple[str, str]
+) -> None:
+    assert [(error.pointer, error.code) for error in refused(cast, changed(path, value))] == [named]
