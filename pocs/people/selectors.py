@@ -35,12 +35,13 @@ def teams_of(actor: Actor) -> QuerySet[Team]:
 
 def active_person(actor: Actor) -> QuerySet[User]:
     """The person whom the actor stands for, as long as they are active: one row or none."""
-    return User.objects.filter(pk=actor.user_id, organisation_id=actor.organisation_id, is_active=True)
+    people = User.objects.filter(organisation_id=actor.organisation_id, is_active=True)
+    return people.none() if actor.user_id is None else people.filter(pk=actor.user_id)
 
 
 def person_behind(actor: Actor) -> User | None:
     """The active person whom the actor stands for: themselves, or a token's sponsor."""
-    return None if actor.user_id is None else active_person(actor).first()
+    return active_person(actor).first()
 
 
 def is_admin(actor: Actor) -> bool:
