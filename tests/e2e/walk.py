@@ -9,7 +9,6 @@ from playwright.sync_api import Browser, Page, Response
 from tests.e2e.running_site import ROOT, Site, listen_for_errors, sign_in_through_form, wait_for
 
 SHOTS = ROOT / "var" / "screenshots"
-REFUSED_MS = 1000.0  # the target is 150 ms; machines that run tests vary
 LIVE_WITHIN_S = 240.0
 SERVER_TIME = """() => {
   const way = performance.getEntriesByType("navigation")[0];
