@@ -148,10 +148,20 @@ def _read_folder(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, Any]:
     loader: Any = AutoModelForCausalLM
     try:
         model, report = loader.from_pretrained(
-            path, config=config, dtype=dtype, use_safetensors=True, output_loading_info=True, **common
+            path,
+            config=config,
+            dtype=dtype,
+            use_safetensors=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # told apart below, where the message can name the weight
+            **common,
         )
     except Exception as error:
         raise TargetUnavailable(f"The model in {path} cannot be loaded: {first_sentence(error)}.") from error
+    for name, stored, wanted in sorted(report["mismatched_keys"]):
+        raise TargetUnavailable(
+            f"The weights in {path} do not fit its config.json: {name} is {list(stored)}, not {list(wanted)}."
+        )
     missing = sorted(report["missing_keys"])
     if missing:
         raise TargetUnavailable(

@@ -79,6 +79,7 @@ def _remove_tokenizer(folder: Path) -> None:
         (_lose_a_layer, "incomplete"),
         (_remove_tokenizer, "tokenizer"),
         (lambda folder: _rewrite_config(folder, model_type="no_such_model"), "is not known"),
+        (lambda folder: _rewrite_config(folder, hidden_size=48), "do not fit its config.json"),
         (lambda folder: _rewrite_config(folder, layer_types=["linear_attention"] * 2), "layers of type"),
     ],
 )
