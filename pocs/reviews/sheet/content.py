@@ -264,7 +264,7 @@ def _decision(project: Project, clip: Clipper) -> dict[str, Any]:
     said = f"{outcome} — {rationale}" if confirmed else _("proposed: %(outcome)s") % {"outcome": outcome}
     who = ""
     if confirmed and decision.confirmed_by and decision.confirmed_at:
-        who = f"{decision.confirmed_by}, {decision.confirmed_at:%Y-%m-%d}"
+        who = f"{decision.confirmed_by}, {decision.confirmed_at:%Y-%m-%d} UTC"
     conditions = [
         Row(
             clip(condition.text, 110),
