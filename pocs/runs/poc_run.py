@@ -146,7 +146,8 @@ def _translated(error: ValidationError) -> FieldError:
         "pattern": _("This is not written as the schema asks: %(value)s.") % {"value": wanted},
     }
     other = _("This breaks the rule %(rule)s of the schema (%(value)s).") % {"rule": rule, "value": wanted}
-    code = {"minimum": "negative" if wanted == 0 else "minimum"}.get(rule, rule)
+    texts["maximum"] = _("This number is too large.")
+    code = {"minimum": "negative" if wanted == 0 else "minimum", "maximum": "too_large"}.get(rule, rule)
     return FieldError(pointer, code, texts.get(rule, other))
 
 
@@ -162,8 +163,6 @@ def _meaning(payload: dict[str, Any]) -> Iterator[FieldError]:
             yield FieldError(
                 f"/metrics/{name}/unit", "unknown_unit", text % {"unit": given["unit"], "known": known}
             )
-        elif too_large := _beyond_floats(name, dimension, given):
-            yield too_large
         elif name in DISTRIBUTIONS:
             yield from _distribution_meaning(name, given)
         elif dimension == "ratio" and (given["value"] or 0) * UNITS["ratio"][given["unit"]] > 1.0:
@@ -178,15 +177,6 @@ def _meaning(payload: dict[str, Any]) -> Iterator[FieldError]:
             if item[field] in seen:
                 yield FieldError(f"/{key}/{index}/{field}", "twice", _("This occurs twice."))
             seen.add(item[field])
-
-
-def _beyond_floats(name: str, dimension: str, given: dict[str, Any]) -> FieldError | None:
-    """A figure that is infinite once it is in the unit that is stored."""
-    factor = UNITS[dimension][given["unit"]]
-    for key in ("value", "mean", *PERCENTILES):
-        if math.isinf(float(given.get(key) or 0) * factor):
-            return FieldError(f"/metrics/{name}/{key}", "too_large", _("This number is too large."))
-    return None
 
 
 def _distribution_meaning(name: str, given: dict[str, Any]) -> Iterator[FieldError]:
