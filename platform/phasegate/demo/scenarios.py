@@ -41,37 +41,37 @@ SCENARIOS = (
         "short-request",
         "坐席短问答 Short question to the service desk",
         ScenarioKind.SHORT_REQUEST,
-        _spec(64, 32, 2, 16),
+        _spec(64, 16, 2, 16),
     ),
     DemoScenario(
         "short-long-answer",
         "短问长答 Short question with a long answer",
         ScenarioKind.SHORT_REQUEST,
-        _spec(64, 128, 2, 8),
+        _spec(64, 64, 2, 6),
     ),
     DemoScenario(
         "long-context",
         "长合同摘要 Summary of a long contract",
         ScenarioKind.LONG_CONTEXT,
-        _spec(512, 32, 2, 8, shared_prefix_tokens=128),
+        _spec(512, 16, 2, 8, shared_prefix_tokens=128),
     ),
     DemoScenario(
         "high-concurrency",
         "多坐席并发 Many users at once",
         ScenarioKind.HIGH_CONCURRENCY,
-        _spec(64, 32, 16, 32),
+        _spec(64, 16, 16, 32),
     ),
     DemoScenario(
         "long-concurrent",
         "多人长合同 Long contracts of many users at once",
         ScenarioKind.HIGH_CONCURRENCY,
-        _spec(512, 128, 16, 16, shared_prefix_tokens=128),
+        _spec(512, 64, 16, 16, shared_prefix_tokens=128),
     ),
     DemoScenario(
         "streaming",
         "流式应答 Streamed answers while others join",
         ScenarioKind.STREAMING,
-        _spec(64, 128, 16, 16, language="mixed"),
+        _spec(64, 64, 16, 16, language="mixed"),
     ),
     DemoScenario(
         "interruption",
@@ -79,7 +79,7 @@ SCENARIOS = (
         ScenarioKind.INTERRUPTION,
         _spec(
             64,
-            128,
+            64,
             16,
             20,
             interruptions=(
