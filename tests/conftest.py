@@ -1,10 +1,11 @@
 """Fixtures of all tests: the cast around one project, and clients signed in as one of it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
 from django.test import Client
+from django.utils import translation
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
@@ -57,3 +58,10 @@ def api_as(db: None) -> Callable[..., APIClient]:
         return client
 
     return sign_in
+
+
+@pytest.fixture(autouse=True)
+def in_english() -> Iterator[None]:
+    """Each test starts in English: a request in Chinese leaves its thread in Chinese, as Django does."""
+    with translation.override("en"):
+        yield
