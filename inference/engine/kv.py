@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy
 import torch
 
-from inference.engine.sequence import Sequence
+from inference.engine.sequence import Sequence, block_table
 
 
 class Content(NamedTuple):
@@ -82,7 +82,7 @@ class BlockManager:
         missing = self.blocks_for(sequence.num_tokens) - len(sequence.blocks)
         if missing > len(self._queue):
             return False
-        sequence.blocks += [self._take() for _ in range(missing)]
+        sequence.blocks.extend(self._take() for _ in range(missing))
         return True
 
     def release(self, sequence: Sequence) -> None:
@@ -94,7 +94,7 @@ class BlockManager:
             if self._holders[block] == 0:
                 self._queue[block] = None
                 self._queue.move_to_end(block, last=block in self._hash_of)
-        sequence.blocks = []
+        sequence.blocks = block_table()
         sequence.num_registered = 0
 
     def register(self, sequence: Sequence) -> None:
@@ -147,7 +147,7 @@ class BlockManager:
             self._holders[block] += 1
         if keep is not None and keep in self._queue:
             self._queue.move_to_end(keep)  # it is read once more: the freshest of the cached
-        sequence.blocks = shared + [self._take() for _ in range(fresh)]
+        sequence.blocks = block_table((*shared, *(self._take() for _ in range(fresh))))
         sequence.num_registered = len(shared)
         return True
 

@@ -14,7 +14,7 @@ from inference.engine.detokenise import Detokeniser
 from inference.engine.loading import LoadedModel, logits_differ
 from inference.engine.runner import ModelRunner
 from inference.engine.scheduler import Kind, Step, Work
-from inference.engine.sequence import Sequence
+from inference.engine.sequence import Sequence, block_table
 from inference.errors import TargetUnavailable
 from inference.requests import GenerationRequest
 
@@ -58,7 +58,7 @@ def _paged_logits(runner: ModelRunner, ids: list[int]) -> tuple[torch.Tensor, li
         detokeniser=Detokeniser(lambda _: ""),
         generator=None,
         queued_ns=0,
-        blocks=list(range(runner.pool.blocks - 1, runner.pool.blocks - 1 - blocks, -1)),
+        blocks=block_table(range(runner.pool.blocks - 1, runner.pool.blocks - 1 - blocks, -1)),
     )
     body = max(1, len(ids) - SINGLE_TOKENS)
     stops = [stop for stop in (body // 2, *range(body, len(ids) + 1)) if stop]

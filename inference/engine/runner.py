@@ -32,7 +32,7 @@ class ModelRunner:
 
     @torch.inference_mode()
     def run(self, step: Step) -> torch.Tensor:
-        """Compute a step; logits `[n, vocabulary]` of the n sequences whose tokens it completes, in order."""
+        """Compute a step; logits `[Σ keep, vocabulary]` of the wanted positions, in the order of the work."""
         size = self.pool.block_tokens
         ids: list[int] = []
         positions: list[int] = []
@@ -41,20 +41,20 @@ class ModelRunner:
         keep: list[int] = []
         for work in step.work:
             sequence, start = work.sequence, len(ids)
-            first, last = sequence.num_computed, sequence.num_computed + work.tokens
-            ids += sequence.tokens[first:last]
+            first, last = sequence.num_computed, sequence.num_computed + work.count
+            ids += sequence.tokens[first : first + work.tokens]
+            ids += work.drafts
             positions += range(first, last)
             slots += [sequence.blocks[at // size] * size + at % size for at in range(first, last)]
-            blocks = torch.tensor(sequence.blocks[: -(-last // size)])
+            blocks = torch.tensor(sequence.blocks[: -(-last // size)].tolist())
             spans.append(Span(start=start, stop=len(ids), context=last, blocks=blocks))
-            if work.completes:
-                keep.append(len(ids) - 1)
+            keep += range(len(ids) - work.keep, len(ids))
         batch = Batch(
             pool=self.pool,
             backend=self.backend,
             slots=torch.tensor(slots),
             spans=spans,
-            decode=step.kind == "decode",
+            decode=step.kind == "decode" and len(ids) == len(spans),
         )
         return self._forward(batch, ids, positions, keep)
 

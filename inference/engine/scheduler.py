@@ -17,27 +17,46 @@ from inference.engine.sequence import Sequence
 Kind = Literal["prefill", "decode"]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Work:
-    """One sequence's part of a step: compute `tokens` more of its tokens."""
+    """One sequence's part of a step: compute `tokens` more of its tokens, and the drafts behind them.
+
+    known tokens:   c0 c1 … c(n-1) | t0 … t(tokens-1) | d0 d1 …      c: computed before, d: `drafts`
+                                     └───── computed in this step, `count` in all ──────┘
+                                               keep ──└───────────── logits wanted ─────┘
+
+    Drafts are guesses: only a decode step has any, and only where the known tokens are complete. Their
+    slots are in `sequence.blocks` like all others; what is refused is overwritten by a later step.
+    """
 
     sequence: Sequence
     tokens: int
+    drafts: tuple[int, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """Tokens computed in this step."""
+        return self.tokens + len(self.drafts)
 
     @property
     def completes(self) -> bool:
         """Whether all known tokens are computed after it, so that a new one can be sampled."""
         return self.sequence.num_computed + self.tokens == self.sequence.num_tokens
 
+    @property
+    def keep(self) -> int:
+        """How many of the last positions have their logits wanted: 0, or one for each next token."""
+        return 1 + len(self.drafts) if self.completes else 0
 
-@dataclass(frozen=True)
+
+@dataclass(slots=True)
 class Step:
     kind: Kind
     work: list[Work]
 
     @property
     def tokens(self) -> int:
-        return sum(work.tokens for work in self.work)
+        return sum(work.count for work in self.work)
 
 
 @dataclass(kw_only=True)

@@ -1,5 +1,7 @@
 """One request inside the engine: its tokens, how far they are computed, and the blocks that hold them."""
 
+from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import torch
@@ -8,7 +10,11 @@ from inference.engine.detokenise import Detokeniser
 from inference.requests import GenerationRequest
 
 
-@dataclass(eq=False, kw_only=True)
+def block_table(blocks: Iterable[int] = ()) -> "array[int]":
+    return array("i", blocks)
+
+
+@dataclass(eq=False, kw_only=True, slots=True)
 class Sequence:
     """A prompt that grows by its output; `num_computed` catches up with `num_tokens`.
 
@@ -23,7 +29,7 @@ class Sequence:
     detokeniser: Detokeniser
     generator: torch.Generator | None  # None: greedy
     queued_ns: int
-    blocks: list[int] = field(default_factory=list)
+    blocks: "array[int]" = field(default_factory=block_table)  # 32 bit, so that native code reads it in place
     block_hashes: list[bytes] = field(default_factory=list)  # one for each full block, as far as known
     num_computed: int = 0
     num_registered: int = 0  # blocks of this stay that are offered to the prefix cache

@@ -136,7 +136,7 @@ def test_a_reset_cache_finds_nothing_and_keeps_what_is_held() -> None:
 def test_a_second_release_of_a_block_is_an_error() -> None:
     manager = BlockManager(4, 4)
     one = computed(manager, [1, 2, 3])
-    blocks = list(one.blocks)
+    blocks = one.blocks
     manager.release(one)
     one.blocks = blocks
     with pytest.raises(AssertionError, match="released twice"):
