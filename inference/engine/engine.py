@@ -17,18 +17,15 @@ from inference.engine.detokenise import Detokeniser
 from inference.engine.events import Event
 from inference.engine.kv import BlockManager, KVPool, bytes_per_token
 from inference.engine.loading import LoadedModel, use_paged_attention
-from inference.engine.memory import available_bytes, total_bytes
+from inference.engine.memory import available_bytes, pool_bytes
 from inference.engine.options import EngineOptions
 from inference.engine.probe import probe
 from inference.engine.runner import ModelRunner
 from inference.engine.scheduler import Listeners, Scheduler, Step
 from inference.engine.sequence import Sequence
+from inference.engine.stages import timed
 from inference.errors import RequestRejected, TargetUnavailable
 from inference.requests import GenerationRequest
-
-POOL_SHARE = 1 / 8  # of the machine's memory, so that the same machine gives the same pool
-POOL_FREE_SHARE = 1 / 2  # of what is free at load, where that is less
-POOL_MAX_BYTES = 2 * 2**30
 
 Emit = Callable[[list[Event]], None]
 
@@ -51,9 +48,12 @@ class Engine:
         self._sequences: dict[int, Sequence] = {}  # what the step thread knows, by handle
         self.pool = KVPool(options.block_tokens)
         self.runner = ModelRunner(loaded.model, self.pool, CpuAttention())
-        self._allocate()
-        use_paged_attention(loaded.model, options.model_path)
-        probe(loaded, self.runner, options.model_path)
+        self.load_ms: dict[str, float] = {}
+        with timed(self.load_ms, "allocate"):
+            self._allocate()
+            use_paged_attention(loaded.model, options.model_path)
+        with timed(self.load_ms, "probe"):
+            probe(loaded, self.runner, options.model_path)
         self.blocks = BlockManager(self.pool.blocks, options.block_tokens, prefix_cache=options.prefix_cache)
         self.scheduler = Scheduler(
             self.blocks,
@@ -83,8 +83,7 @@ class Engine:
             )
         blocks = options.kv_blocks
         if blocks is None:
-            limits = (POOL_SHARE * total_bytes(), POOL_FREE_SHARE * available_bytes(), POOL_MAX_BYTES)
-            affordable = int(min(limits)) // block_bytes
+            affordable = pool_bytes() // block_bytes
             useful = options.max_batch * -(-self.loaded.max_model_tokens // options.block_tokens)
             blocks = max(1, min(affordable, useful))
         elif blocks * block_bytes > available_bytes():

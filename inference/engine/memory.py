@@ -4,6 +4,10 @@ from pathlib import Path
 
 import psutil
 
+POOL_SHARE = 1 / 8  # of the machine's memory, so that the same machine gives the same pool
+POOL_FREE_SHARE = 1 / 2  # of what is free at load, where that is less
+POOL_MAX_BYTES = 2 * 2**30
+
 CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 CGROUP_USES = (Path("/sys/fs/cgroup/memory.current"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"))
 
@@ -28,6 +32,11 @@ def total_bytes() -> int:
         except (OSError, ValueError):
             continue
     return total
+
+
+def pool_bytes() -> int:
+    """The key-value pool that an engine takes where its size is not set."""
+    return int(min(POOL_SHARE * total_bytes(), POOL_FREE_SHARE * available_bytes(), POOL_MAX_BYTES))
 
 
 def resident_bytes() -> tuple[int, int]:
