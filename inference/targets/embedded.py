@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,10 @@ class EngineTarget:
 
     # -- requests -----------------------------------------------------------------------------------
 
-    async def run(self, request: GenerationRequest, trace: Trace) -> None:
+    async def run(
+        self, request: GenerationRequest, trace: Trace, *, on_read: Callable[[], None] | None = None
+    ) -> None:
+        """As every target does; `on_read` is called after each read that has gone into the trace."""
         host = self._host
         trace.output_tokens_source = "engine"
         trace.sent_ns = time.monotonic_ns()
@@ -108,7 +112,7 @@ class EngineTarget:
                 loop.call_soon_threadsafe(batches.put_nowait, (read_ns, events))
 
         handle = host.subscribe(sink)
-        follower = _Follower(host, handle, request, trace)
+        follower = _Follower(host, handle, request, trace, on_read)
         try:
             follower.submit()
             await follower.follow(batches)
@@ -176,9 +180,16 @@ def _weights_key(path: Path) -> tuple[str, int, int] | None:
 class _Follower:
     """Follows one request from its submission to its end and fills its trace."""
 
-    def __init__(self, host: EngineHost, handle: int, request: GenerationRequest, trace: Trace) -> None:
+    def __init__(
+        self,
+        host: EngineHost,
+        handle: int,
+        request: GenerationRequest,
+        trace: Trace,
+        on_read: Callable[[], None] | None,
+    ) -> None:
         self._host, self._handle = host, handle
-        self._request, self._trace = request, trace
+        self._request, self._trace, self._on_read = request, trace, on_read
         self._abort_sent = False
         self._over = False
         self._text: list[str] = []
@@ -210,6 +221,8 @@ class _Follower:
             if tokens:
                 self._trace.reads.append((read_ns, tokens))
             self._trace.text = "".join(self._text)
+            if self._on_read is not None:
+                self._on_read()
             self._leave_if_asked()
         self._trace.closed_ns = time.monotonic_ns()
 

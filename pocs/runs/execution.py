@@ -59,7 +59,7 @@ def run_execute(run_id: int, worker: str) -> None:
     )
     if run is None or run.target is None:
         return
-    with measurable(run.target) as target:
+    with measurable(run.target, run_id=run.pk) as target:
         owner = f"{worker}/{uuid4().hex[:12]}"
         if not _take_lease(run, owner):
             return

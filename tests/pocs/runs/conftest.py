@@ -46,7 +46,7 @@ def measured_by(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
 
     def use(fake: Any) -> None:
         @contextmanager
-        def measurable(target: Target) -> Iterator[Any]:
+        def measurable(target: Target, **named: Any) -> Iterator[Any]:
             yield fake
 
         monkeypatch.setattr(execution, "measurable", measurable)
