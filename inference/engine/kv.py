@@ -202,12 +202,28 @@ class KVPool:
         self.blocks = 0
         self.layers: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
-    def allocate(self, blocks: int, shapes: dict[int, tuple[int, int, int]], dtype: torch.dtype) -> None:
-        """`shapes`: layer → (heads, key dimension, value dimension)."""
+    def allocate(
+        self,
+        blocks: int,
+        shapes: dict[int, tuple[int, int, int]],
+        dtype: torch.dtype,
+        device: torch.device | None = None,
+    ) -> None:
+        """`shapes`: layer → (heads, key dimension, value dimension).
+
+        On a GPU there is one block more, `blocks`, which is nobody's: recorded steps of a fixed size write
+        the rows there that they have too many.
+        """
         self.blocks = blocks
-        slots = blocks * self.block_tokens
+        on_gpu = device is not None and device.type != "cpu"
+        slots = (blocks + on_gpu) * self.block_tokens
+
+        def zeros(heads: int, dim: int) -> torch.Tensor:
+            shape = (heads, slots, dim)
+            return torch.zeros(shape, dtype=dtype, device=device) if on_gpu else _zeros(shape, dtype)
+
         self.layers = {
-            layer: (_zeros((heads, slots, key_dim), dtype), _zeros((heads, slots, value_dim), dtype))
+            layer: (zeros(heads, key_dim), zeros(heads, value_dim))
             for layer, (heads, key_dim, value_dim) in shapes.items()
         }
 

@@ -42,7 +42,8 @@ def probe(loaded: LoadedModel, runner: ModelRunner, path: Path) -> None:
 def _plain_logits(loaded: LoadedModel, ids: list[int]) -> torch.Tensor:
     loaded.model.set_attn_implementation("eager")
     try:
-        return loaded.model(input_ids=torch.tensor([ids]), use_cache=False).logits[0]
+        asked = torch.tensor([ids], device=loaded.model.device)
+        return loaded.model(input_ids=asked, use_cache=False).logits[0]
     finally:
         loaded.model.set_attn_implementation(attention.NAME)
 

@@ -7,6 +7,7 @@ from transformers import PreTrainedModel
 
 from inference.engine import attention
 from inference.engine.attention import AttentionBackend, Batch, PagedCache, ShapeRecorder, Span
+from inference.engine.device import CpuDevice, Device
 from inference.engine.kv import KVPool
 from inference.engine.scheduler import Step
 
@@ -14,10 +15,17 @@ from inference.engine.scheduler import Step
 class ModelRunner:
     """A transformers model on the paged cache; one step at a time, from one thread."""
 
-    def __init__(self, model: PreTrainedModel, pool: KVPool, backend: AttentionBackend) -> None:
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        pool: KVPool,
+        backend: AttentionBackend,
+        device: Device | None = None,
+    ) -> None:
         self.model = model
         self.pool = pool
         self.backend = backend
+        self.device = device or CpuDevice()
         self._cache = PagedCache()
         self._keeps_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
 
@@ -25,7 +33,7 @@ class ModelRunner:
     def shapes(self) -> dict[int, tuple[int, int, int]]:
         """Key and value shapes by layer, as one token's forward pass shows them."""
         recorder = ShapeRecorder()
-        ids = torch.zeros(1, 1, dtype=torch.long)
+        ids = torch.zeros(1, 1, dtype=torch.long, device=self.device.torch_device)
         self.model.set_attn_implementation("eager")
         self.model(input_ids=ids, position_ids=ids, cache=recorder, use_cache=False)
         return recorder.shapes
@@ -49,26 +57,28 @@ class ModelRunner:
             blocks = torch.tensor(sequence.blocks[: -(-last // size)].tolist())
             spans.append(Span(start=start, stop=len(ids), context=last, blocks=blocks))
             keep += range(len(ids) - work.keep, len(ids))
+        wanted = keep or [len(ids) - 1]
+        ids_at, positions_at, slots_at, wanted_at = self.device.tensors(ids, positions, slots, wanted)
         batch = Batch(
             pool=self.pool,
             backend=self.backend,
-            slots=torch.tensor(slots),
+            slots=slots_at,
             spans=spans,
             decode=step.kind == "decode" and len(ids) == len(spans),
         )
-        return self._forward(batch, ids, positions, keep)
+        logits = self._forward(batch, ids_at, positions_at, wanted_at)
+        return logits if keep else logits[:0]
 
-    def _forward(self, batch: Batch, ids: list[int], positions: list[int], keep: list[int]) -> torch.Tensor:
-        wanted = torch.tensor(keep or [len(ids) - 1])
+    def _forward(
+        self, batch: Batch, ids: torch.Tensor, positions: torch.Tensor, wanted: torch.Tensor
+    ) -> torch.Tensor:
         arguments = {"logits_to_keep": wanted} if self._keeps_logits else {}
         with attention.running(batch):
             logits = self.model(
-                input_ids=torch.tensor([ids]),
-                position_ids=torch.tensor([positions]),
+                input_ids=ids.unsqueeze(0),
+                position_ids=positions.unsqueeze(0),
                 cache=self._cache,
                 use_cache=False,
                 **arguments,
             ).logits[0]
-        if not self._keeps_logits:
-            logits = logits[wanted]
-        return logits if keep else logits[:0]
+        return logits if self._keeps_logits else logits[wanted]
