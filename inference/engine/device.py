@@ -54,6 +54,7 @@ class Device(Protocol):
     name: str  # "cpu", "cuda:0"
     torch_device: torch.device
     phase_pure: bool  # whether a step is chunks of prompts or single tokens, never both
+    records_steps: bool  # whether decode steps are recorded and replayed
 
     def tensors(self, *columns: list[int]) -> list[torch.Tensor]:
         """The columns as int64 tensors on the device, in one transfer."""
@@ -98,6 +99,7 @@ class CpuDevice:
     name = "cpu"
     torch_device = torch.device("cpu")
     phase_pure = True
+    records_steps = False
 
     def __init__(self) -> None:
         self._start_ns = 0
@@ -190,6 +192,7 @@ class CudaDevice:
     """
 
     phase_pure = False
+    records_steps = True
 
     def __init__(
         self, index: int, *, api: Any = torch.cuda, torch_device: torch.device | None = None
@@ -282,7 +285,7 @@ class CudaDevice:
         needed = f"{asked[1]} more were needed, " if asked else ""
         free, total = self.api.mem_get_info(self.index)
         return (
-            f"The memory of {self.name} has run out: {needed}"
+            f"{self.name} is out of memory: {needed}"
             f"{free / _MIB:.0f} of {total / _MIB:.0f} MiB are free."
         )
 

@@ -208,15 +208,17 @@ class KVPool:
         shapes: dict[int, tuple[int, int, int]],
         dtype: torch.dtype,
         device: torch.device | None = None,
+        *,
+        spare: bool = False,
     ) -> None:
         """`shapes`: layer → (heads, key dimension, value dimension).
 
-        On a GPU there is one block more, `blocks`, which is nobody's: recorded steps of a fixed size write
-        the rows there that they have too many.
+        With `spare` there is one block more, number `blocks`, which is nobody's: steps recorded for a fixed
+        number of rows compute the rows there that they have too many.
         """
         self.blocks = blocks
         on_gpu = device is not None and device.type != "cpu"
-        slots = (blocks + on_gpu) * self.block_tokens
+        slots = (blocks + spare) * self.block_tokens
 
         def zeros(heads: int, dim: int) -> torch.Tensor:
             shape = (heads, slots, dim)
