@@ -8,6 +8,11 @@ What sums to what (all from `time.monotonic_ns()`, in milliseconds):
 - `prefill = prefill_compute + prefill_wait`, `decode = decode_compute + decode_stall + requeue_wait`,
   and `model_load` is a part of `queue_wait`.
 - `release` lies after the end (finished, aborted or failed → blocks freed) and is in no sum.
+
+A GPU may compute prompts and answers in one step. A request is in one phase at a time all the same, so the
+sums hold; but what a mixed step took is no more the work of one phase than of the other. The record then has
+the flag `phases_share_steps`, and its detail says how much of each compute time passed in such steps and
+what each of them computed.
 """
 
 from collections.abc import Iterable
@@ -40,6 +45,7 @@ UNACCEPTABLE_STATUS = frozenset({400, 413, 414, 422})  # this request, at this t
 
 TOKENS_PER_READ_UNKNOWN = "tokens_per_read_unknown"
 NOT_STREAMED = "not_streamed"
+PHASES_SHARE_STEPS = "phases_share_steps"
 SERVER_PHASES_CONTRADICT = "server_phases_exceed_the_observed_time"
 
 _NS_PER_MS = 1_000_000
@@ -108,7 +114,7 @@ def derive(
         status=trace.status,
         tool_call_text=trace.tool_call_text,
         flags=flags,
-        detail=_detail(trace),
+        detail=_detail(trace, first_ns, last_ns),
     )
 
 
@@ -197,6 +203,8 @@ def _intervals(
     out["throttled"] = trace.throttled_ns / _NS_PER_MS if trace.throttled_ns else None
     if trace.queued_ns is not None:
         _engine_intervals(trace, reads, out)
+        if trace.mixed_steps:
+            flags.append(PHASES_SHARE_STEPS)
     elif reads and trace.sent_ns is not None:
         _endpoint_intervals(trace, reads, out, flags)
     if end_ns is not None and trace.freed_ns is not None:
@@ -278,7 +286,7 @@ def server_phases_ms(trace: Trace) -> tuple[float | None, float | None]:
     return None, None
 
 
-def _detail(trace: Trace) -> dict[str, object]:
+def _detail(trace: Trace, first_ns: int | None, last_ns: int | None) -> dict[str, object]:
     detail: dict[str, object] = {
         "ready_ns": trace.ready_ns,
         "headers_ns": trace.headers_ns,
@@ -289,6 +297,13 @@ def _detail(trace: Trace) -> dict[str, object]:
         "prefill_chunks": [list(chunk) for chunk in trace.chunks],
         "recomputed_tokens": trace.recomputed_tokens,
     }
+    if trace.mixed_steps and trace.admitted_ns and first_ns is not None and last_ns is not None:
+        spans = _union([(start, end) for start, end, *_ in trace.mixed_steps])
+        detail |= {
+            "mixed_steps": [list(step) for step in trace.mixed_steps],
+            "mixed_prefill_ms": _overlap_ns(spans, trace.admitted_ns[0], first_ns) / _NS_PER_MS,
+            "mixed_decode_ms": _overlap_ns(spans, first_ns, last_ns) / _NS_PER_MS,
+        }
     return {name: value for name, value in detail.items() if value not in (None, [], 0)}
 
 

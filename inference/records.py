@@ -37,6 +37,9 @@ class Trace:
     preempted_ns: list[int] = field(default_factory=list)
     chunks: list[tuple[int, int, int]] = field(default_factory=list)  # prefill (start ns, end ns, tokens)
     decode_steps: list[tuple[int, int]] = field(default_factory=list)  # this sequence's steps (start, end)
+    # of these, steps that computed prompts and answers at once: (start ns, end ns, prefill tokens, decode
+    # tokens) of the whole step; none where steps are phase-pure
+    mixed_steps: list[tuple[int, int, int, int]] = field(default_factory=list)
     token_ns: list[int] = field(default_factory=list)  # one stamp per output token, inside the engine
     model_load_ns: int = 0  # part of the queue wait in which the model was loading
     recomputed_tokens: int = 0

@@ -7,6 +7,9 @@ An event is a plain list `[kind, handle, ns, …]`, ready for the wire, stamped 
 - `admitted`    ns, cached tokens                 in the batch; again after each preemption
 - `chunk`       ns (end), start ns, tokens, again prompt or output tokens computed; `again` after a preemption
 - `token`       ns, start ns, id, text            one output token; the step it came from began at start ns
+- `step`        ns (end), start ns, prefill sequences, prefill tokens, decode sequences, decode tokens
+                                                all that was computed in the step of the events after it,
+                                                where that was both; never where steps are phase-pure
 - `preempted`   ns, tokens dropped                out of the batch, to be computed again
 - `finished`    ns, finish reason, text           text that was held back until now
 - `aborted`     ns                                the client left
@@ -40,6 +43,11 @@ def chunk(handle: int, start_ns: int, end_ns: int, tokens: int, *, again: bool) 
 
 def token(handle: int, start_ns: int, ns: int, token_id: int, text: str) -> Event:
     return ["token", handle, ns, start_ns, token_id, text]
+
+
+def step(handle: int, start_ns: int, end_ns: int, prefill: tuple[int, int], decode: tuple[int, int]) -> Event:
+    """`prefill` and `decode` are (sequences, tokens) of the whole step."""
+    return ["step", handle, end_ns, start_ns, *prefill, *decode]
 
 
 def preempted(handle: int, ns: int, tokens: int) -> Event:

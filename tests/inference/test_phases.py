@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from inference.phases import INTERVALS, SUMMED, derive, outcome_of
+from inference.phases import INTERVALS, PHASES_SHARE_STEPS, SUMMED, derive, outcome_of
 from inference.records import RequestRecord, Trace
 from inference.requests import GenerationRequest
 
@@ -69,6 +69,19 @@ def test_engine_intervals_add_up_to_the_end_to_end_time() -> None:
     observed = {name: value for name, value in record.intervals_ms.items() if value is not None}
     assert observed == pytest.approx(expected)
     assert set(record.intervals_ms) == set(INTERVALS)
+
+
+def test_steps_that_mix_phases_are_told_and_change_no_interval() -> None:
+    plain = derive(engine_trace(), REQUEST, open_loop=True)
+    steps = [(*ms(20, 30), 300, 4), (*ms(32, 40), 200, 5)]
+    mixed = derive(engine_trace(mixed_steps=steps), REQUEST, open_loop=True)
+    assert mixed.intervals_ms == plain.intervals_ms
+    assert summed(mixed) == pytest.approx(60, abs=1e-6)
+    assert (plain.flags, mixed.flags) == ([], [PHASES_SHARE_STEPS])
+    assert mixed.detail["mixed_prefill_ms"] == pytest.approx(10)  # of the 16 that were computed
+    assert mixed.detail["mixed_decode_ms"] == pytest.approx(8)  # of the 18
+    assert mixed.detail["mixed_steps"] == [list(step) for step in steps]
+    assert not any(name.startswith("mixed") for name in plain.detail)
 
 
 def test_latencies_start_at_scheduled_in_open_loop_and_at_sent_in_closed() -> None:
