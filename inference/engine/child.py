@@ -1,9 +1,11 @@
 """The engine process: `python -P -m inference.engine.child FD`, started and owned by `EngineHost`.
 
-The main thread steps the engine. A second one reads commands, so that a request is accepted (and stamped)
-while a step runs; it ends the process at once when the host is gone. A third one ends it when a step hangs.
+The main thread loads the model and steps the engine. A second one says from the first moment on that the
+process lives, and ends it when a step hangs. A third one reads commands, so that a request is accepted (and
+stamped) while a step runs; it ends the process at once when the host is gone.
 """
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -12,92 +14,178 @@ import socket
 import sys
 import threading
 import time
-from typing import Any
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
 
 import torch
 import transformers
 
-from inference.engine import frames, telemetry
+from inference.engine import frames, gguf, gguf_cache, telemetry
+from inference.engine.admission import encode
+from inference.engine.cores import default_threads
 from inference.engine.engine import Engine
 from inference.engine.events import Event
-from inference.engine.loading import LoadedModel, load
+from inference.engine.loading import LoadedModel, load, native_bfloat16, weights_digest
 from inference.engine.options import EngineOptions
+from inference.engine.stages import timed
 from inference.errors import TargetUnavailable
 from inference.requests import GenerationRequest
 
 PR_SET_PDEATHSIG = 1
 WATCH_EVERY_S = 1.0
 SEQUENCE_FIELDS = ("messages", "prompt_token_ids", "stop")  # tuples that the wire has made lists
+FIRST_STEP = GenerationRequest(id="first step", prompt_token_ids=(0,), max_tokens=2, ignore_eos=True)
+FIRST_HANDLE = 0  # the host's handles begin at 1
+#: whom the kernel ends first when memory runs out (0–1,000): a model that is loading, then one that serves,
+#: and the process that owns them last
+OOM_SCORE_LOADING, OOM_SCORE_SERVING = 800, 500
+STUCK_CODE, BROKEN_CODE = 70, 71
 
 
 class Child:
     """The engine and its connection to the host."""
 
-    def __init__(self, sock: socket.socket, options: EngineOptions, known_digest: str | None) -> None:
+    engine: Engine | None = None  # none until the model is loaded
+
+    def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._sending = threading.Lock()
-        torch.set_num_threads(options.threads or _default_threads())
-        self._options = options
-        loaded = load(options.model_path, options.dtype, known_digest=known_digest)
-        self.engine = Engine(loaded, options, self.emit)
+        self._watch = telemetry.Watch()
+        self._first_events: list[Event] | None = None  # those of the first step, which no host asked for
+
+    # -- load ---------------------------------------------------------------------------------------
+
+    def load(self, options: EngineOptions, known_digest: str | None, load_ms: dict[str, float]) -> Engine:
+        """Load the model and let it take a first step; `load_ms` gets the time of each stage.
+
+        Raises TargetUnavailable with the reason.
+        """
+        engine = Engine(_read(options, known_digest, load_ms), options, self.emit)
+        load_ms |= engine.load_ms
+        with timed(load_ms, "first_step"):
+            self._take_first_step(engine)
+        return engine
+
+    def _take_first_step(self, engine: Engine) -> None:
+        """One short answer before anybody asks: what is built at the first use is built here."""
+        self._first_events = []
+        engine.submit(FIRST_HANDLE, FIRST_STEP)
+        while engine.step():
+            pass
+        events, self._first_events = self._first_events, None
+        failed = next((event[3] for event in events if event[0] == "failed"), None)
+        if failed is not None:
+            raise TargetUnavailable(f"{engine.loaded.name} is loaded but does not answer: {failed}")
+        engine.blocks.reset_cache()
+
+    def refuse(self, reason: str) -> NoReturn:
+        """The model cannot be loaded; the process ends."""
+        self.tell(["unavailable", reason])
+        os._exit(0)
+
+    # -- serve --------------------------------------------------------------------------------------
 
     def emit(self, batch: list[Event]) -> None:
+        if self._first_events is not None:
+            self._first_events += batch
+            return
         with self._sending:
+            if self.engine is not None:
+                self._watch.observe(batch, self.engine.blocks.held)
             frames.write(self._sock, batch)
 
-    def run(self) -> None:
-        self.emit([["ready", _facts(self.engine, self._options)]])
-        for target in (self._read_commands, self._watch):
-            threading.Thread(target=target, name=target.__name__, daemon=True).start()
-        while True:
-            if not self.engine.step():
-                self.engine.wait_for_work()
+    def tell(self, *messages: list[Any]) -> None:
+        """Say something that belongs to no request."""
+        with self._sending:
+            frames.write(self._sock, list(messages))
 
-    def _read_commands(self) -> None:
+    def run(self, engine: Engine) -> None:
+        """Step until the process ends."""
+        start_thread(lambda: self._read_commands(engine))
+        while True:
+            if not engine.step():
+                engine.wait_for_work()
+
+    def _read_commands(self, engine: Engine) -> None:
         while (commands := frames.read(self._sock)) is not None:
             if len(commands) == 1:
-                self._obey(commands[0])
+                self._obey(engine, commands[0])
             else:
-                with self.engine.together():
+                with engine.together():
                     for command in commands:
-                        self._obey(command)
+                        self._obey(engine, command)
         os._exit(0)  # the host is gone; nobody is left to tell
 
-    def _obey(self, command: list[Any]) -> None:
+    def _obey(self, engine: Engine, command: list[Any]) -> None:
         kind, *arguments = command
         if kind == "submit":
             handle, fields = arguments
-            self.engine.submit(handle, _request(fields))
+            engine.submit(handle, _request(fields))
         elif kind == "abort":
-            self.engine.abort(*arguments)
+            engine.abort(*arguments)
         else:
-            self._answer(*arguments)
+            self._answer(engine, *arguments)
 
-    def _answer(self, number: int, name: str, arguments: list[Any]) -> None:
+    def _answer(self, engine: Engine, number: int, name: str, arguments: list[Any]) -> None:
         try:
-            ok, value = True, self._call(name, *arguments)
+            ok, value = True, self._call(engine, name, *arguments)
         except Exception as error:
             ok, value = False, f"The engine could not answer {name!r}: {error}."
-        self.emit([["result", number, ok, value]])
+        self.tell(["result", number, ok, value])
 
-    def _call(self, name: str, *arguments: Any) -> Any:
+    def _call(self, engine: Engine, name: str, *arguments: Any) -> Any:
         if name == "telemetry":
-            return telemetry.snapshot(self.engine)
+            return telemetry.snapshot(engine, self._watch)
         if name == "reset_prefix_cache":
-            return self.engine.reset_prefix_cache()
+            return engine.reset_prefix_cache()
         if name == "tokenize":
-            return self.engine.loaded.tokenizer(arguments[0], add_special_tokens=False).input_ids
+            return engine.loaded.tokenizer(arguments[0], add_special_tokens=False).input_ids
+        if name == "prompt_tokens":
+            return len(encode(engine.loaded, _request(arguments[0])))
         raise ValueError("unknown call")
 
-    def _watch(self) -> None:
-        limit_ns = int(self._options.step_limit_s * 1e9)
+    def watch(self, step_limit_s: float) -> None:
+        """Say once a second that this process lives, and end it when a step takes longer than its limit."""
+        limit_ns = int(step_limit_s * 1e9)
         while True:
-            time.sleep(WATCH_EVERY_S)
-            since_ns = self.engine.statistics.running_since_ns
+            since_ns = self.engine.statistics.running_since_ns if self.engine is not None else None
             if since_ns is not None and time.monotonic_ns() - since_ns > limit_ns:
-                reason = f"The engine was stuck: a step took longer than {self._options.step_limit_s:g} s."
-                self.emit([["stuck", reason]])
-                os._exit(70)
+                self.tell(["stuck", f"The engine was stuck: a step took longer than {step_limit_s:g} s."])
+                os._exit(STUCK_CODE)
+            try:
+                self.tell(["alive"])
+            except OSError:
+                os._exit(0)  # the host is gone, perhaps while the model was loading
+            time.sleep(WATCH_EVERY_S)
+
+
+def _read(options: EngineOptions, known_digest: str | None, load_ms: dict[str, float]) -> LoadedModel:
+    """The model with its digest; a GGUF file is unpacked into its folder before it is read."""
+    path, digest = options.model_path, known_digest
+    is_gguf = path.is_file() and path.suffix.lower() == ".gguf"
+    with timed(load_ms, "digest"):
+        if digest is None and is_gguf:
+            digest = gguf_cache.file_digest(path)
+        elif digest is None and (files := sorted(path.glob("*.safetensors"))):
+            digest = weights_digest(files)
+    with contextlib.ExitStack() as stack:
+        folder = path
+        if is_gguf and digest is not None:
+            with timed(load_ms, "convert"):
+                gguf.check(path)
+                folder = stack.enter_context(gguf_cache.unpacked(path, digest, _stored(options.dtype)))
+        with timed(load_ms, "read"):
+            loaded = load(folder, options.dtype, known_digest=digest)
+    loaded.name = path.name
+    return loaded
+
+
+def _stored(dtype: str) -> torch.dtype:
+    """What a GGUF file is unpacked into: float32 where the model computes in it, so nothing is rounded."""
+    exact = dtype == "float32" or (dtype == "auto" and not native_bfloat16())
+    return torch.float32 if exact else torch.bfloat16
 
 
 def _request(fields: dict[str, Any]) -> GenerationRequest:
@@ -107,12 +195,27 @@ def _request(fields: dict[str, Any]) -> GenerationRequest:
     return GenerationRequest(**fields)
 
 
-def _default_threads() -> int:
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    return int(asked) if asked.isdigit() and int(asked) > 0 else len(os.sched_getaffinity(0))
+def start_thread(target: Callable[[], None]) -> None:
+    """A thread whose end by an exception ends the process: a half-dead engine would only look alive."""
+    threading.Thread(target=lambda: guarded(target), daemon=True).start()
 
 
-def _facts(engine: Engine, options: EngineOptions) -> dict[str, Any]:
+def guarded(work: Callable[[], None]) -> None:
+    try:
+        work()
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(BROKEN_CODE)
+
+
+def _prefer_at_oom(score: int) -> None:
+    """Ask the kernel to end this process before others when memory runs out."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(str(score))
+
+
+def _facts(engine: Engine, options: EngineOptions, threads_from: str) -> dict[str, Any]:
     loaded = engine.loaded
     return {
         "model": loaded.name,
@@ -135,6 +238,7 @@ def _facts(engine: Engine, options: EngineOptions) -> dict[str, Any]:
                 "prefix_cache": options.prefix_cache,
                 "max_waiting": options.max_waiting,
                 "threads": torch.get_num_threads(),
+                "threads_from": threads_from,
                 "attention": "paged, CPU",
             },
             "device": "cpu",
@@ -168,21 +272,30 @@ def _shape(loaded: LoadedModel) -> dict[str, int]:
 def main() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the host's to handle; it closes the engine
+    _prefer_at_oom(OOM_SCORE_LOADING)
     sock = socket.socket(fileno=int(sys.argv[1]))
     first = frames.read(sock)
     if first is None:
         return
-    _, fields, known_digest = first[0]
+    _, fields, known_digest, begun_ns = first[0]
+    options, child = EngineOptions(**fields), Child(sock)
+    start_thread(lambda: child.watch(options.step_limit_s))
+    load_ms = {"start": (time.monotonic_ns() - begun_ns) / 1e6}
+    threads, threads_from = (options.threads, "setting") if options.threads else default_threads()
+    torch.set_num_threads(threads)
     try:
-        child = Child(sock, EngineOptions(**fields), known_digest)
+        engine = child.load(options, known_digest, load_ms)
     except TargetUnavailable as error:
-        frames.write(sock, [["unavailable", str(error)]])
-        return
-    except MemoryError:
-        frames.write(sock, [["unavailable", f"There is not enough memory to load {fields['path']}."]])
-        return
-    child.run()
+        child.refuse(str(error))
+    except (MemoryError, RuntimeError) as error:
+        if not telemetry.is_out_of_memory(f"{type(error).__name__}: {error}"):
+            raise
+        child.refuse(f"There is not enough memory to load {options.path}.")
+    _prefer_at_oom(OOM_SCORE_SERVING)
+    child.engine = engine
+    child.tell(["ready", _facts(engine, options, threads_from) | {"load_ms": load_ms}])
+    child.run(engine)
 
 
 if __name__ == "__main__":
-    main()
+    guarded(main)

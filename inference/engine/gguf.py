@@ -59,8 +59,10 @@ def read(path: Path, dtype: torch.dtype) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def convert(path: Path, folder: Path, *, progress: Callable[[str], None]) -> None:
-    """Convert a GGUF file into a bf16 safetensors folder with its tokenizer and chat template.
+def convert(
+    path: Path, folder: Path, *, progress: Callable[[str], None], dtype: torch.dtype = torch.bfloat16
+) -> None:
+    """Convert a GGUF file into a safetensors folder with its tokenizer and chat template.
 
     The folder appears whole or not at all: it is written beside its final place and renamed.
     """
@@ -69,7 +71,7 @@ def convert(path: Path, folder: Path, *, progress: Callable[[str], None]) -> Non
     partial.mkdir(parents=True)
     try:
         progress(f"converting {folder.name} to safetensors (about half a minute) …")
-        model, tokenizer = read(path, torch.bfloat16)
+        model, tokenizer = read(path, dtype)
         for config in (model.config, model.generation_config):
             config._name_or_path = folder.name
         if hasattr(model.config, "quantization_config"):

@@ -76,7 +76,7 @@ def load(path: Path, dtype: str, *, known_digest: str | None = None) -> LoadedMo
         model=model,
         tokenizer=tokenizer,
         name=path.name,
-        digest=known_digest or _digest(files),
+        digest=known_digest or weights_digest(files),
         architecture=type(model).__name__,
         dtype=chosen,
         max_model_tokens=_max_tokens(model.config),
@@ -207,7 +207,7 @@ def _end_ids(model: PreTrainedModel, tokenizer: Any) -> frozenset[int]:
     return frozenset(ids)
 
 
-def _digest(files: list[Path]) -> str:
+def weights_digest(files: list[Path]) -> str:
     """SHA-256 over the bytes of all weight files, in the order of their names."""
     digest = hashlib.sha256()
     for file in files:

@@ -10,6 +10,7 @@ POOL_MAX_BYTES = 2 * 2**30
 
 CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 CGROUP_USES = (Path("/sys/fs/cgroup/memory.current"), Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"))
+OOM_COUNTERS = (Path("/sys/fs/cgroup/memory.events"), Path("/proc/vmstat"))
 
 
 def available_bytes() -> int:
@@ -50,3 +51,17 @@ def resident_bytes() -> tuple[int, int]:
     except OSError:
         pass
     return now, max(now, peak)
+
+
+def oom_kills() -> int:
+    """Processes that the kernel has ended for memory: in this container, else on this machine."""
+    for path in OOM_COUNTERS:
+        try:
+            lines = path.read_text().splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            name, _, count = line.partition(" ")
+            if name == "oom_kill" and count.isdecimal():
+                return int(count)
+    return 0

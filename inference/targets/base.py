@@ -16,6 +16,8 @@ class TargetInfo:
     # model digest, architecture, dtype, engine settings, versions … or server dialect, version, URL
     configuration: dict[str, Any] = field(default_factory=dict)
     max_model_tokens: int | None = None
+    # stages of the load that made it ready (M22), by name; a fact of that start, no part of the configuration
+    load_ms: dict[str, float] | None = None
 
 
 class Target(Protocol):

@@ -1,5 +1,6 @@
 """NVIDIA devices through NVML, where `nvidia-ml-py` is installed; elsewhere nothing is observed."""
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
@@ -38,13 +39,38 @@ class GpuSampler:
             "gpu_memory_used_bytes": sum(item.used for item in memory),
             "gpu_memory_bytes": sum(item.total for item in memory),
         }
-        try:
-            found["gpu_power_w"] = (
-                sum(nvml.nvmlDeviceGetPowerUsage(device) for device in self._devices) / 1000.0
-            )
-        except nvml.NVMLError:
-            return found  # some devices do not tell their power
+        for name, read in (("gpu_power_w", self._power_w), ("gpu_temperature_c", self._temperature_c)):
+            try:
+                found[name] = read()
+            except nvml.NVMLError:
+                continue  # some devices do not tell
         return found
+
+    def process_bytes(self, pids: Iterable[int]) -> int | None:
+        """Device memory of these processes; None where it is not told."""
+        nvml, wanted = self._nvml, frozenset(pids)
+        if nvml is None or not self._devices:
+            return None
+        try:
+            running = [
+                process
+                for device in self._devices
+                for process in nvml.nvmlDeviceGetComputeRunningProcesses(device)
+                if process.pid in wanted
+            ]
+        except nvml.NVMLError:
+            return None
+        known = [process.usedGpuMemory for process in running if process.usedGpuMemory is not None]
+        return sum(known) if len(known) == len(running) else None
+
+    def _power_w(self) -> float:
+        """The sum of all devices."""
+        return sum(self._nvml.nvmlDeviceGetPowerUsage(device) for device in self._devices) / 1000.0
+
+    def _temperature_c(self) -> int:
+        """The hottest device's."""
+        sensor = self._nvml.NVML_TEMPERATURE_GPU
+        return max(self._nvml.nvmlDeviceGetTemperature(device, sensor) for device in self._devices)
 
     def close(self) -> None:
         """Let go of NVML; further samples are empty."""

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import socket
-import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +15,6 @@ import pytest
 from inference.engine import child as child_module
 from inference.engine import frames
 from inference.engine.host import EngineHost
-from inference.engine.options import EngineOptions
 from inference.errors import InputError, TargetUnavailable
 from inference.phases import SUMMED, derive
 from inference.records import RequestRecord, Trace
@@ -236,8 +234,17 @@ async def test_a_switch_closes_the_old_engine_and_a_failed_one_leaves_it(
     other = tmp_path / "other"
     tiny_model(tiny_config(), seed=5).save_pretrained(other)
     byte_tokenizer().save_pretrained(other)
-    info = await own_target.switch(other)
-    assert info.model == "other"
+    report = await own_target.switch(other)
+    assert (report.outcome, report.how, report.target["model"]) == ("switched", "beside", "other")
+    assert report.source is not None
+    assert report.source["model"] == "tiny-llama"
+    assert report.source["model_digest"] != report.target["model_digest"]
+    assert report.load_ms is not None
+    assert {"start", "digest", "read", "allocate", "probe", "first_step", "total"} == report.load_ms.keys()
+    stages = [took for name, took in report.load_ms.items() if name != "total"]
+    assert 0 < sum(stages) <= report.load_ms["total"]
+    assert report.load_ms["total"] == pytest.approx(report.stages_ms["load"], abs=50)
+    assert report.memory.back_to_baseline
     assert old is not None
     assert not psutil.pid_exists(old)
     _, after = await run(own_target, request(max_tokens=6))
@@ -258,18 +265,15 @@ async def test_a_model_that_cannot_be_loaded_leaves_no_process(tmp_path: Path) -
 
 def test_a_step_that_hangs_ends_the_process_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = socket.socketpair()
-    child = object.__new__(child_module.Child)
-    child._sock, child._sending = theirs, threading.Lock()
-    child._options = EngineOptions(path="x", step_limit_s=0.5)
+    child = child_module.Child(theirs)
     child.engine = SimpleNamespace(statistics=SimpleNamespace(running_since_ns=0))  # type: ignore[assignment]
-    monkeypatch.setattr(child_module, "WATCH_EVERY_S", 0)
 
     def end(code: int) -> None:
         raise SystemExit(code)
 
     monkeypatch.setattr(child_module.os, "_exit", end)
     with pytest.raises(SystemExit):
-        child._watch()
+        child.watch(0.5)
     assert frames.read(ours) == [["stuck", "The engine was stuck: a step took longer than 0.5 s."]]
     ours.close()
     theirs.close()

@@ -103,7 +103,8 @@ def test_the_host_tells_memory_and_from_the_second_sample_on_the_processors_shar
 
     assert first["rss_bytes"] > 10 * 2**20
     assert first["system_memory_bytes"] > first["system_memory_available_bytes"] > 0
-    assert "cpu_share" not in first
+    assert not {"cpu_share", "process_cpu_share"} & first.keys()
+    assert 0.0 <= second["process_cpu_share"] <= 1.0
     assert 0.0 <= second["cpu_share"] <= 1.0
 
 
@@ -126,6 +127,8 @@ def test_without_nvml_nothing_is_observed(monkeypatch: pytest.MonkeyPatch) -> No
 class Nvml(types.SimpleNamespace):
     """NVML with two devices, of which none tells its power."""
 
+    NVML_TEMPERATURE_GPU = "core"
+
     class NVMLError(Exception):
         pass
 
@@ -146,6 +149,16 @@ class Nvml(types.SimpleNamespace):
     def nvmlDeviceGetPowerUsage(self, device: int) -> int:
         raise self.NVMLError
 
+    def nvmlDeviceGetTemperature(self, device: int, sensor: str) -> int:
+        assert sensor == self.NVML_TEMPERATURE_GPU
+        return 50 + device
+
+    def nvmlDeviceGetComputeRunningProcesses(self, device: int) -> list[Any]:
+        return [
+            types.SimpleNamespace(pid=7, usedGpuMemory=100),
+            types.SimpleNamespace(pid=8, usedGpuMemory=None if device else 5),
+        ]
+
     def nvmlShutdown(self) -> None: ...
 
 
@@ -158,6 +171,11 @@ def test_devices_are_summed_and_the_busiest_is_told(monkeypatch: pytest.MonkeyPa
         "gpu_utilisation": 0.41,
         "gpu_memory_used_bytes": 21,
         "gpu_memory_bytes": 200,
+        "gpu_temperature_c": 51,
     }
+    assert sampler.process_bytes([7]) == 200
+    assert sampler.process_bytes([7, 8]) is None  # of one of them a device does not tell
+    assert sampler.process_bytes([9]) == 0
     sampler.close()
     assert sampler.sample() == {}
+    assert sampler.process_bytes([7]) is None
