@@ -11,9 +11,10 @@ class EvidenceConfig(AppConfig):
     def ready(self) -> None:
         # models can be imported only now
         from pocs.common import audit  # noqa: PLC0415
-        from pocs.evidence import gates, verbs  # noqa: PLC0415
+        from pocs.evidence import gates, readiness, verbs  # noqa: PLC0415
         from pocs.evidence.ui import section  # noqa: PLC0415
 
         gates.register()
+        readiness.register()
         section.register()
         audit.name_verbs(verbs.NAMES)

@@ -59,3 +59,14 @@ class ResponsibilityKind(models.TextChoices):
     OWNERSHIP = "ownership", _("Ownership")
     ALERT = "alert", _("Alert")
     HANDLER = "handler", _("Handler")
+
+
+class RequestState(models.TextChoices):
+    WAITING = "waiting", _("Waiting")
+    ANSWERED = "answered", _("Answered")
+    WITHDRAWN = "withdrawn", _("Withdrawn")
+
+
+class ThreadState(models.TextChoices):
+    OPEN = "open", _("Open")
+    RESOLVED = "resolved", _("Resolved")

@@ -78,6 +78,10 @@ KINDS: dict[str, tuple[str, Callable[[File], bool]]] = {
     ".log": ("text/plain; charset=utf-8", _is_text),
     ".yaml": ("text/plain; charset=utf-8", _is_text),
     ".yml": ("text/plain; charset=utf-8", _is_text),
+    # archives are kept as they came and never opened
+    ".zip": ("application/zip", _starts_with(b"PK\x03\x04")),
+    ".gz": ("application/gzip", _starts_with(b"\x1f\x8b\x08")),
+    ".tgz": ("application/gzip", _starts_with(b"\x1f\x8b\x08")),
 }
 
 

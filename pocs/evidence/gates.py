@@ -5,7 +5,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from pocs.common.errors import Missing
-from pocs.evidence.choices import REVIEW_METHOD, TYPE_CODES, EvidenceType
+from pocs.evidence.choices import TYPE_CODES, EvidenceType
 from pocs.evidence.content import ContentMismatch, check_content
 from pocs.evidence.models import EvidenceRevision
 from pocs.evidence.review import review_missing
@@ -32,17 +32,13 @@ def evidence_reviewed(project: Project) -> list[Missing]:
 def review_methods_pass(project: Project) -> list[Missing]:
     """G6: the review method of each reviewed revision returns rows, and nothing is missing in them."""
     current = current_revisions(project)
-    found = [
-        Missing(
-            guard="G6",
-            code=TYPE_CODES[kind],
-            text=_("%(type)s: “%(method)s” cannot be checked, nothing of it is reviewed")
-            % {"type": kind.label, "method": REVIEW_METHOD[kind]},
-            url=_create_url(project, kind),
-        )
-        for kind in EvidenceType
-        if not _of_type(current, kind)
-    ]
+    found: list[Missing] = []
+    waiting = [kind for kind in EvidenceType if not _of_type(current, kind)]
+    if waiting:  # one line: what is to be done about each of them, G5 says
+        text = _("the review methods of %(codes)s: they are checked once something of each is reviewed (G5)")
+        codes = ", ".join(TYPE_CODES[kind] for kind in waiting)
+        url = reverse("evidence:list", args=[project.pk])
+        found.append(Missing(guard="G6", code="unreviewed", text=text % {"codes": codes}, url=url))
     for revision in current:
         kind = EvidenceType(revision.evidence.type)
         lacks = review_missing(revision)

@@ -5,8 +5,15 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from pocs.common.models import VersionedModel
-from pocs.evidence.choices import ContributionKind, EvidenceType, RevisionState
+from pocs.evidence.choices import (
+    ContributionKind,
+    EvidenceType,
+    RequestState,
+    RevisionState,
+    ThreadState,
+)
 from pocs.people.models import User
+from pocs.projects.choices import ReadinessKind
 from pocs.projects.models import CIToken, Project
 from pocs.runs.models import Run
 
@@ -47,6 +54,7 @@ class EvidenceRevision(VersionedModel):
     token = models.ForeignKey(CIToken, models.PROTECT, related_name="+", null=True)
     submitted_at = models.DateTimeField(null=True)
     submitted_by = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
+    submit_note = models.TextField(blank=True)  # what the author tells the reviewer; no content
     reviewed_by = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
     reviewed_at = models.DateTimeField(null=True)
     review_note = models.TextField(blank=True)  # the reason, when returned
@@ -118,3 +126,133 @@ class Contribution(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} {self.kind} {self.revision}"
+
+
+class ReviewRequest(VersionedModel):
+    """That one person was asked to review one revision; answered by any review of it."""
+
+    revision = models.ForeignKey(EvidenceRevision, models.CASCADE, related_name="review_requests")
+    person = models.ForeignKey(User, models.PROTECT, related_name="review_requests")
+    requested_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    note = models.TextField(_("note"), blank=True)
+    state = models.CharField(max_length=10, choices=RequestState.choices, default=RequestState.WAITING)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["revision", "person"],
+                condition=models.Q(state="waiting"),
+                name="one_waiting_request_per_person",
+            )
+        ]
+        indexes = [
+            # the inbox: which reviews this person was asked for
+            models.Index(
+                fields=["person"], condition=models.Q(state="waiting"), name="review_request_waiting"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.revision} → {self.person}"
+
+
+class Thread(VersionedModel):
+    """A discussion of one line of evidence, anchored to the revision it was opened on.
+
+    `path` names the line (see `pocs.evidence.lines`), `quote` one line of a longer text (empty: all of
+    it), `text` what stood there. Later revisions show it as long as they still hold the line.
+    """
+
+    evidence = models.ForeignKey(Evidence, models.CASCADE, related_name="threads")
+    revision = models.ForeignKey(EvidenceRevision, models.CASCADE, related_name="threads")
+    path = models.CharField(max_length=700)
+    label = models.CharField(max_length=700)
+    quote = models.TextField(blank=True)
+    text = models.TextField(blank=True)
+    state = models.CharField(max_length=10, choices=ThreadState.choices, default=ThreadState.OPEN)
+    opened_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    resolved_by = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
+    resolved_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.revision} · {self.label[:80]}"
+
+
+class Comment(models.Model):
+    """One contribution to a thread; written once, never changed."""
+
+    thread = models.ForeignKey(Thread, models.CASCADE, related_name="comments")
+    author = models.ForeignKey(User, models.PROTECT, related_name="+")
+    text = models.TextField(_("comment"))
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return self.text[:80]
+
+
+class ReadinessSupport(models.Model):
+    """That a piece of evidence shows one of the project's readiness points (E9)."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="readiness_support")
+    kind = models.CharField(max_length=12, choices=ReadinessKind.choices)
+    evidence = models.ForeignKey(Evidence, models.CASCADE, related_name="readiness_support")
+    linked_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["kind", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "kind", "evidence"], name="readiness_support_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} · {self.evidence.title}"
+
+
+class RunIndex(models.Model):
+    """That the requests of an ended run were read once and grouped; `records_digest` says which."""
+
+    run = models.OneToOneField(Run, models.CASCADE, related_name="request_index")
+    records_digest = models.CharField(max_length=64)
+    built_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return str(self.run)
+
+
+class RequestGroup(models.Model):
+    """The measured requests of one run with one tenant, application and outcome (E2).
+
+    `record_ids` are the keys of the request records in order, packed as 64-bit integers; the figures
+    are ascending 64-bit floats in ms, of the requests that observed them. So a query over a million
+    requests reads a few rows, exactly, instead of all of them.
+    """
+
+    index = models.ForeignKey(RunIndex, models.CASCADE, related_name="groups")
+    tenant = models.CharField(max_length=120, blank=True)
+    application = models.CharField(max_length=120, blank=True)
+    outcome = models.CharField(max_length=14)
+    count = models.PositiveIntegerField()
+    record_ids = models.BinaryField()
+    ttft_ms = models.BinaryField()
+    tpot_ms = models.BinaryField()
+    queue_wait_ms = models.BinaryField()
+
+    class Meta:
+        ordering = ["index_id", "tenant", "application", "outcome"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["index", "tenant", "application", "outcome"], name="request_group_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tenant} / {self.application}: {self.count} {self.outcome}"

@@ -1,17 +1,18 @@
 """What can be read of evidence, scoped by the reader's organisation and role."""
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Exists, Model, OuterRef, Prefetch, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
 from pocs.common.errors import FieldError, InvalidInput, NotFound
 from pocs.common.models import AuditEntry
-from pocs.evidence.choices import CURRENT_STATES, EvidenceType, RevisionState
-from pocs.evidence.models import Attachment, Contribution, Evidence, EvidenceRevision
+from pocs.evidence.choices import CURRENT_STATES, EvidenceType, RequestState, RevisionState
+from pocs.evidence.models import Attachment, Contribution, Evidence, EvidenceRevision, ReviewRequest, Thread
 from pocs.evidence.review import review_rows  # noqa: F401 other apps read it here
 from pocs.people import policies
 from pocs.people.models import User
 from pocs.people.roles import CAPABILITIES
+from pocs.people.selectors import people_of
 from pocs.projects.models import Project
 from pocs.runs.models import Run
 
@@ -41,16 +42,26 @@ def runs_by_id(project: Project, ids: list[int]) -> list[Run]:
     return [found[pk] for pk in ids]
 
 
+def evidence_by_id(project: Project, ids: list[int]) -> list[Evidence]:
+    """The project's evidence with these ids; InvalidInput that points at each that there is not."""
+    found = Evidence.objects.filter(project=project).in_bulk(ids)
+    detail = _("There is no such evidence in this project.")
+    errors = [
+        FieldError(f"/evidence/{i}", "not_found", detail) for i, pk in enumerate(ids) if pk not in found
+    ]
+    if errors:
+        raise InvalidInput(detail, errors)
+    return [found[pk] for pk in ids]
+
+
 def evidence_of(actor: Actor, project: Project) -> QuerySet[Evidence]:
     """The project's evidence by type, each with `latest_revisions`, newest first."""
     if not may_read(actor, project):
         raise NotFound(_("There is no such project."))
-    revisions = EvidenceRevision.objects.select_related("created_by", "reviewed_by", "token").order_by(
-        "-number"
-    )
+    revisions = EvidenceRevision.objects.select_related("created_by", "reviewed_by", "token").defer("body")
     return (
         Evidence.objects.filter(project=project)
-        .prefetch_related(Prefetch("revisions", revisions, to_attr="latest_revisions"))
+        .prefetch_related(Prefetch("revisions", revisions.order_by("-number"), to_attr="latest_revisions"))
         .order_by("type", "id")
     )
 
@@ -76,6 +87,19 @@ def revisions_of(evidence: Evidence) -> QuerySet[EvidenceRevision]:
         .prefetch_related("runs", "attachments__uploaded_by")
         .order_by("-number")
     )
+
+
+def revision_lines(evidence: Evidence) -> QuerySet[EvidenceRevision]:
+    """All revisions, newest first, without their content: for lists and choices."""
+    return evidence.revisions.select_related("created_by").defer("body").order_by("-number")
+
+
+def revision_by_number(evidence: Evidence, number: int) -> EvidenceRevision:
+    """One revision of evidence that was read through a selector; NotFound when there is none."""
+    revision = revision_lines(evidence).filter(number=number).first()
+    if revision is None:
+        raise NotFound(_("There is no such revision."))
+    return revision
 
 
 def revision_get(actor: Actor, pk: int, *, evidence_pk: int | None = None) -> EvidenceRevision:
@@ -106,6 +130,55 @@ def attachment_get(actor: Actor, pk: int, *, revision_pk: int | None = None) -> 
     return attachment
 
 
+def same_files(revision: EvidenceRevision) -> dict[str, list[Attachment]]:
+    """For each of the revision's files, by digest, the same content elsewhere in the project."""
+    digests = [item.sha256 for item in revision.attachments.all()]
+    project = revision.evidence.project_id
+    rows = Attachment.objects.filter(sha256__in=digests, revision__evidence__project=project)
+    rows = rows.exclude(revision__evidence=revision.evidence_id).select_related("revision__evidence")
+    found: dict[str, dict[int, Attachment]] = {}
+    for item in rows.order_by("-revision__number"):
+        found.setdefault(item.sha256, {}).setdefault(item.revision.evidence_id, item)
+    return {sha256: list(items.values()) for sha256, items in found.items()}
+
+
+def thread_get(actor: Actor, pk: int) -> Thread:
+    """One thread; NotFound for a foreign or an absent one."""
+    rows = Thread.objects.filter(pk=pk, evidence__project__organisation_id=actor.organisation_id)
+    thread = rows.select_related("evidence__project", "revision__evidence", "opened_by").first()
+    if thread is None or not may_read(actor, thread.evidence.project):
+        raise NotFound(_("There is no such discussion."))
+    return thread
+
+
+def review_request_get(actor: Actor, pk: int) -> ReviewRequest:
+    """One request for a review; NotFound for a foreign or an absent one."""
+    rows = ReviewRequest.objects.filter(
+        pk=pk, revision__evidence__project__organisation_id=actor.organisation_id
+    )
+    request = rows.select_related("revision__evidence__project", "person", "requested_by").first()
+    if request is None or not may_read(actor, request.revision.evidence.project):
+        raise NotFound(_("There is no such request."))
+    return request
+
+
+def possible_reviewers(evidence: Evidence) -> QuerySet[User]:
+    """Active people with a reviewing role who contributed to no revision of the evidence."""
+    holders = evidence.project.members.filter(role__in=CAPABILITIES["evidence.review"]).values("user_id")
+    authors = Contribution.objects.filter(revision__evidence=evidence).values("user_id")
+    people = User.objects.filter(pk__in=holders, is_active=True).exclude(pk__in=authors)
+    return people.order_by("username")
+
+
+def person_to_ask(actor: Actor, pk: int) -> User:
+    """The person whom a body names; InvalidInput (`/person`) when the organisation has no such person."""
+    person = people_of(actor).filter(pk=pk).first()
+    if person is None:
+        detail = _("There is no such person in your organisation.")
+        raise InvalidInput(detail, [FieldError("/person", "unknown", detail)])
+    return person
+
+
 def current_revisions(project: Project) -> list[EvidenceRevision]:
     """The newest reviewed or frozen revision of each evidence, by type: what the project rests on."""
     rows = (
@@ -129,7 +202,7 @@ def unreviewed_revisions(project: Project, type: EvidenceType) -> list[EvidenceR
 
 
 def waiting_for_review(actor: Actor) -> list[EvidenceRevision]:
-    """Submitted revisions that this person may review, longest waiting first."""
+    """Submitted revisions that this person may review: the asked for first, then the longest waiting."""
     if not actor.is_person or actor.user_id is None:
         return []
     user = User.objects.filter(pk=actor.user_id, is_active=True).first()
@@ -141,7 +214,9 @@ def waiting_for_review(actor: Actor) -> list[EvidenceRevision]:
     ).values("project_id")
     rows = EvidenceRevision.objects.filter(state=RevisionState.SUBMITTED, evidence__project__in=projects)
     rows = rows.exclude(evidence__revisions__contributions__user_id=user.pk)
-    return list(rows.select_related("evidence__project", "submitted_by").order_by("submitted_at", "pk"))
+    asked = ReviewRequest.objects.filter(revision=OuterRef("pk"), person=user.pk, state=RequestState.WAITING)
+    rows = rows.annotate(asked=Exists(asked)).select_related("evidence__project", "submitted_by")
+    return list(rows.order_by("-asked", "submitted_at", "pk"))
 
 
 def contributors(project: Project) -> set[int]:
@@ -152,9 +227,15 @@ def contributors(project: Project) -> set[int]:
 
 def history(evidence: Evidence) -> QuerySet[AuditEntry]:
     """What the audit chain holds about this evidence, newest first."""
-    keys = [str(pk) for pk in evidence.revisions.values_list("pk", flat=True)]
-    return AuditEntry.objects.filter(
-        organisation_id=evidence.project.organisation_id,
-        object_type=EvidenceRevision._meta.label_lower,
-        object_id__in=keys,
-    ).order_by("-sequence")
+    revisions = evidence.revisions.values_list("pk", flat=True)
+    requests = ReviewRequest.objects.filter(revision__evidence=evidence).values_list("pk", flat=True)
+    of: dict[type[Model], list[str]] = {
+        EvidenceRevision: [str(pk) for pk in revisions],
+        Thread: [str(pk) for pk in evidence.threads.values_list("pk", flat=True)],
+        ReviewRequest: [str(pk) for pk in requests],
+    }
+    wanted = Q()
+    for model, keys in of.items():
+        wanted |= Q(object_type=model._meta.label_lower, object_id__in=keys)
+    entries = AuditEntry.objects.filter(wanted, organisation_id=evidence.project.organisation_id)
+    return entries.order_by("-sequence")

@@ -26,10 +26,12 @@ class Project(VersionedModel):
     where_not = models.TextField(_("where it does not apply (Q25)"), blank=True)
     demo_environment_only = models.BooleanField(_("demo environment only (X16)"), default=False)
     environment_note = models.TextField(_("environment"), blank=True)
-    supplier = models.CharField(_("supplier (Q23)"), max_length=200, blank=True)
+    supplier = models.TextField(_("suppliers and what each delivers (Q23)"), blank=True)
     budget_basis = models.TextField(_("budget basis (E10)"), blank=True)
     responsibility_boundary = models.TextField(_("responsibility boundary (Q28)"), blank=True)
     created_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    template = models.CharField(max_length=20, blank=True)  # key of pocs.projects.blueprints
+    cloned_from = models.ForeignKey("self", models.PROTECT, related_name="clones", null=True)
 
     class Meta:
         ordering = ["-created_at", "-id"]

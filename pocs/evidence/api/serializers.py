@@ -64,6 +64,7 @@ class RevisionSummarySerializer(serializers.ModelSerializer):
             "created_at",
             "submitted_by",
             "submitted_at",
+            "submit_note",
             "reviewed_by",
             "reviewed_at",
             "review_note",

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from pocs.common.api.idempotency import idempotent
 from pocs.common.api.views import ActorAPIView, ActorGenericView
 from pocs.evidence import selectors, services
+from pocs.evidence.api.discussion_views import checked
 from pocs.evidence.api.serializers import (
     EvidenceSerializer,
     EvidenceWriteSerializer,
@@ -28,12 +29,6 @@ IF_MATCH = OpenApiParameter(
     "If-Match", location=OpenApiParameter.HEADER, required=True, description="ETag of the evidence"
 )
 IDEMPOTENCY_KEY = OpenApiParameter("Idempotency-Key", location=OpenApiParameter.HEADER)
-
-
-def _checked(serializer_class: Any, request: Request) -> dict[str, Any]:
-    serializer = serializer_class(data=request.data)
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
 
 
 class ProjectEvidenceView(ActorGenericView):
@@ -58,7 +53,7 @@ class ProjectEvidenceView(ActorGenericView):
     )
     def post(self, request: Request, pk: int) -> Response:
         project = selectors.project_for_evidence(self.actor, pk)
-        given = _checked(EvidenceWriteSerializer, request)
+        given = checked(EvidenceWriteSerializer, request)
         return idempotent(request, self.actor, lambda: self._create(project, given))
 
     def _create(self, project: Any, given: dict[str, Any]) -> Response:
@@ -101,7 +96,7 @@ class EvidenceRevisionsView(ActorGenericView):
     def post(self, request: Request, pk: int) -> Response:
         evidence = selectors.evidence_get(self.actor, pk)
         version = self.version_to_change(evidence)
-        given = _checked(RevisionWriteSerializer, request)
+        given = checked(RevisionWriteSerializer, request)
         newest = selectors.revisions_of(evidence)[0]
         runs = selectors.runs_by_id(evidence.project, given["runs"]) if "runs" in given else newest.runs.all()
         revision = services.revision_edit(
@@ -146,10 +141,16 @@ class RevisionTransitionView(ActorAPIView):
 
 
 class RevisionSubmitView(RevisionTransitionView):
-    @extend_schema(request=None, responses=RevisionSerializer, summary="Submit a draft for review")
+    @extend_schema(
+        request=ReviewWriteSerializer,
+        responses=RevisionSerializer,
+        summary="Submit a draft for review; `note` tells the reviewer what to look at",
+    )
     def post(self, request: Request, pk: int) -> Response:
         revision = selectors.revision_get(self.actor, pk)
-        return self.transitioned(services.revision_submit(actor=self.actor, revision=revision))
+        given = checked(ReviewWriteSerializer, request)
+        submitted = services.revision_submit(actor=self.actor, revision=revision, note=given["note"])
+        return self.transitioned(submitted)
 
 
 class RevisionReviewView(RevisionTransitionView):
@@ -160,7 +161,7 @@ class RevisionReviewView(RevisionTransitionView):
     )
     def post(self, request: Request, pk: int) -> Response:
         revision = selectors.revision_get(self.actor, pk)
-        given = _checked(ReviewWriteSerializer, request)
+        given = checked(ReviewWriteSerializer, request)
         reviewed = services.revision_review(actor=self.actor, revision=revision, note=given["note"])
         return self.transitioned(reviewed)
 
@@ -173,6 +174,6 @@ class RevisionReturnView(RevisionTransitionView):
     )
     def post(self, request: Request, pk: int) -> Response:
         revision = selectors.revision_get(self.actor, pk)
-        given = _checked(ReturnWriteSerializer, request)
+        given = checked(ReturnWriteSerializer, request)
         returned = services.revision_return(actor=self.actor, revision=revision, reason=given["reason"])
         return self.transitioned(returned)

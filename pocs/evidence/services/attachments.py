@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.files.base import File
 from django.db import transaction
+from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
@@ -17,6 +18,7 @@ from pocs.evidence.services.support import (
     claim_revision,
     contribute,
     facts,
+    invalid,
     require_author,
     seal,
     tell,
@@ -60,6 +62,7 @@ def attach(
     """Store checked files under their digest and note them in `stored`, to be undone on failure."""
     attachments = []
     for checked, upload in files:
+        _require_new(revision, checked)
         attachment = Attachment(
             revision=revision,
             name=checked.name,
@@ -74,6 +77,16 @@ def attach(
         contribute(revision, actor, ContributionKind.UPLOADED)
         attachments.append(attachment)
     return attachments
+
+
+def _require_new(revision: EvidenceRevision, checked: CheckedFile) -> None:
+    """Raise InvalidInput at `/file` for content, or a name, that the revision has already."""
+    for item in revision.attachments.filter(Q(sha256=checked.sha256) | Q(name=checked.name)):
+        if item.sha256 == checked.sha256:
+            detail = _("“%(name)s” has the same content as “%(other)s”, which is attached already.")
+            raise invalid("/file", "duplicate", detail % {"name": checked.name, "other": item.name})
+        detail = _("Another file is attached as “%(name)s”. Take it off first, or rename this one.")
+        raise invalid("/file", "name_taken", detail % {"name": checked.name})
 
 
 @contextmanager

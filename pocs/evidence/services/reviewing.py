@@ -13,6 +13,7 @@ from pocs.evidence.choices import ContributionKind, RevisionState
 from pocs.evidence.content import check_content, check_file
 from pocs.evidence.models import EvidenceRevision
 from pocs.evidence.separation import review_refusal
+from pocs.evidence.services.requesting import NOTE_MAX_CHARACTERS, request_again, requests_answered
 from pocs.evidence.services.support import (
     claim_revision,
     contribute,
@@ -28,16 +29,26 @@ from pocs.people import policies
 
 
 @transaction.atomic
-def revision_submit(*, actor: Actor, revision: EvidenceRevision) -> EvidenceRevision:
-    """Hand a draft over for review; raises InvalidInput with a pointer to everything it lacks."""
+def revision_submit(*, actor: Actor, revision: EvidenceRevision, note: str = "") -> EvidenceRevision:
+    """Hand a draft over for review; raises InvalidInput with a pointer to everything it lacks.
+
+    `note` tells the reviewer what to look at. Whoever returned the revision before is asked again.
+    """
     user_id = require_author(actor, revision.evidence.project)
     evidence, revision = claim_revision(revision, RevisionState.DRAFT)
     check_content(revision)
     _require_complete(revision)
     before = facts(revision)
-    move(revision, RevisionState.SUBMITTED, submitted_at=timezone.now(), submitted_by_id=user_id)
+    move(
+        revision,
+        RevisionState.SUBMITTED,
+        submitted_at=timezone.now(),
+        submitted_by_id=user_id,
+        submit_note=_short_note(note),
+    )
     contribute(revision, actor, ContributionKind.SUBMITTED)
     touch(evidence)
+    request_again(actor, revision)
     tell(actor, "evidence.submitted", revision, before=before, what=_("evidence was submitted for review"))
     return revision
 
@@ -72,6 +83,7 @@ def revision_review(*, actor: Actor, revision: EvidenceRevision, note: str = "")
     ):
         was = facts(older)
         move(older, RevisionState.SUPERSEDED)
+        requests_answered(actor, older)
         audit.record(
             actor=actor,
             verb="evidence.superseded",
@@ -81,6 +93,7 @@ def revision_review(*, actor: Actor, revision: EvidenceRevision, note: str = "")
             after=facts(older),
         )
     touch(evidence)
+    requests_answered(actor, revision)
     tell(actor, "evidence.reviewed", revision, before=before, what=_("evidence was reviewed"))
     return revision
 
@@ -102,6 +115,7 @@ def revision_return(*, actor: Actor, revision: EvidenceRevision, reason: str) ->
         review_note=reason,
     )
     touch(evidence)
+    requests_answered(actor, revision)
     tell(actor, "evidence.returned", revision, before=before, what=_("evidence was returned"))
     return revision
 
@@ -136,6 +150,14 @@ def revisions_freeze(*, actor: Actor, revisions: Iterable[EvidenceRevision]) -> 
                 before=before,
                 after=facts(revision),
             )
+
+
+def _short_note(note: str) -> str:
+    note = note.strip()
+    if len(note) > NOTE_MAX_CHARACTERS:
+        detail = _("At most %(max)d characters.") % {"max": NOTE_MAX_CHARACTERS}
+        raise invalid("/note", "max_length", detail)
+    return note
 
 
 def _require_reviewer(actor: Actor, revision: EvidenceRevision) -> int:

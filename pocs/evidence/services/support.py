@@ -25,9 +25,14 @@ def require_author(actor: Actor, project: Project) -> int:
     """The person who answers for what is written: the actor, or the sponsor of its token."""
     policies.require(actor, "evidence.edit", project)
     user_id = person_behind(actor)
+    require_not_closed(project)
+    return user_id
+
+
+def require_not_closed(project: Project) -> None:
+    """Raise Conflict for a project that is closed or cancelled: its record stays as it is."""
     if project.state in (ProjectState.CLOSED, ProjectState.CANCELLED):
         raise Conflict(_("The project is closed: its evidence no longer changes."))
-    return user_id
 
 
 def claim(evidence: Evidence, version: int | None = None) -> Evidence:

@@ -10,8 +10,8 @@ from pocs.common.ui.mixins import actor_of, page, service_errors, service_messag
 from pocs.evidence import selectors, services
 from pocs.evidence.downloads import download
 from pocs.evidence.files import too_large
-from pocs.evidence.ui.forms import AttachmentForm
-from pocs.evidence.ui.views import render_detail
+from pocs.evidence.ui.detail import render_detail
+from pocs.evidence.ui.review_forms import AttachmentForm
 from pocs.evidence.uploads import limited_uploads
 
 

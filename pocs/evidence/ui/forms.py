@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from pocs.common.actors import Actor
 from pocs.evidence.bodies import SCHEMAS, BodyField, captured_configuration
 from pocs.evidence.choices import EvidenceType, ResponsibilityKind
+from pocs.evidence.configurations import previous_configuration, run_changes
 from pocs.evidence.presentation import flatten
 from pocs.people.selectors import active_people_of, teams_of
 from pocs.projects.models import Project
@@ -136,6 +137,13 @@ class EvidenceForm(forms.Form):
         recorded = captured_configuration(run)
         labels = {field.name: str(field.label) for field in SCHEMAS[self.type]}
         return [(labels[name], flatten(recorded[name])) for name in captured_fields(run)]
+
+    @property
+    def configuration_before(self) -> dict[str, Any] | None:
+        """The run with the configuration before the captured one, and what differs from it."""
+        run = self.captured_from
+        before = previous_configuration(run) if run else None
+        return {"run": before, "changes": run_changes(before, run)} if run and before else None
 
     @property
     def run_rows(self) -> list[tuple[Run, bool]]:
@@ -286,17 +294,3 @@ def row_formset(extra: int) -> type[RowFormSet]:
         ResponsibilityRow, formset=RowFormSet, extra=extra, can_delete=True, max_num=200, absolute_max=220
     )
     return made
-
-
-class ReturnForm(forms.Form):
-    reason = forms.CharField(label=_("What has to change"), widget=forms.Textarea(attrs={"rows": 3}))
-
-
-class ReviewForm(forms.Form):
-    note = forms.CharField(
-        label=_("Note of the review"), widget=forms.Textarea(attrs={"rows": 2}), required=False
-    )
-
-
-class AttachmentForm(forms.Form):
-    file = forms.FileField(label=_("File"), allow_empty_file=True)

@@ -9,21 +9,18 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
-from pocs.common import audit
 from pocs.common.errors import NotFound
 from pocs.common.ui.mixins import actor_of, page, service_errors, service_messages
 from pocs.evidence import selectors, services
-from pocs.evidence.choices import CHECK_FOCUS, REVIEW_METHOD, TYPE_CODES, EvidenceType, RevisionState
-from pocs.evidence.content import ContentMismatch, check_content
+from pocs.evidence.choices import EvidenceType
 from pocs.evidence.difference import changes_between
-from pocs.evidence.models import EvidenceRevision
-from pocs.evidence.presentation import shown_fields
-from pocs.evidence.separation import review_refusal
+from pocs.evidence.ui.detail import render_detail
 from pocs.evidence.ui.editor import Editor, tell_saved
-from pocs.evidence.ui.forms import AttachmentForm, ReturnForm, ReviewForm, initial_of
+from pocs.evidence.ui.forms import initial_of
+from pocs.evidence.ui.review_forms import ReturnForm, ReviewForm, SubmitForm
 from pocs.evidence.ui.section import context as section_context
 from pocs.evidence.uploads import limited_uploads
-from pocs.evidence.validation import missing_fields, run_refusal
+from pocs.evidence.validation import run_refusal
 from pocs.people import policies
 from pocs.projects.models import Project
 from pocs.projects.selectors import project_get
@@ -125,82 +122,26 @@ def evidence_detail(request: HttpRequest, pk: int) -> HttpResponse:
     return render_detail(request, pk, asked=request.GET.get("revision", ""))
 
 
-def render_detail(
-    request: HttpRequest,
-    pk: int,
-    *,
-    asked: str = "",
-    status: int = 200,
-    **forms: Any,
-) -> HttpResponse:
-    actor = actor_of(request)
-    evidence = selectors.evidence_get(actor, pk)
-    revisions = list(selectors.revisions_of(evidence))
-    revision = (
-        next((item for item in revisions if str(item.number) == asked), None) if asked else revisions[0]
-    )
-    if revision is None:
-        raise NotFound(_("There is no such revision."))
-    mismatch = _mismatch(revision)
-    review = selectors.review_rows(revision) if mismatch is None else None
-    history = [(entry, audit.verb_name(entry.verb)) for entry in selectors.history(evidence)[:50]]
-    may_edit = policies.allowed(actor, "evidence.edit", evidence.project)
-    lacks = missing_fields(type=evidence.type, body=revision.body, runs=revision.runs.all())
-    is_draft = revision.state == RevisionState.DRAFT
-    named = {str(lack.detail) for lack in lacks} if is_draft else set()
-    context = {
-        "project": evidence.project,
-        "evidence": evidence,
-        "revision": revision,
-        "revisions": revisions,
-        "newest": revisions[0],
-        "code": TYPE_CODES[EvidenceType(evidence.type)],
-        "focus": CHECK_FOCUS[EvidenceType(evidence.type)],
-        "method": REVIEW_METHOD[EvidenceType(evidence.type)],
-        "fields": shown_fields(revision) if mismatch is None else [],
-        "mismatch": mismatch,
-        "review": review,
-        "lacks": lacks if is_draft else [],
-        "review_lacks": [text for text in review.missing if text not in named] if review else [],
-        "history": history,
-        "may_edit": may_edit,
-        "is_draft": is_draft,
-        "is_submitted": revision.state == RevisionState.SUBMITTED,
-        "review_refusal": review_refusal(actor, evidence),
-        "review_form": forms.get("review_form") or ReviewForm(),
-        "return_form": forms.get("return_form") or ReturnForm(),
-        "attachment_form": forms.get("attachment_form") or AttachmentForm(),
-    }
-    return render(request, "evidence/detail.html", context, status=status)
-
-
-def _mismatch(revision: EvidenceRevision) -> str | None:
-    """What is wrong with the stored content, in words; None when it is as it was saved."""
-    try:
-        check_content(revision)
-    except ContentMismatch as error:
-        return str(error)
-    return None
-
-
 @page
 @require_GET
 def evidence_difference(request: HttpRequest, pk: int) -> HttpResponse:
     """What changed from one revision (`?from=`) to another (`?to=`); by default the last two."""
-    evidence = selectors.evidence_get(actor_of(request), pk)
-    revisions = {str(item.number): item for item in selectors.revisions_of(evidence)}
+    actor = actor_of(request)
+    evidence = selectors.evidence_get(actor, pk)
+    revisions = {str(item.number): item for item in selectors.revision_lines(evidence)}
     numbers = list(revisions)
     newer = request.GET.get("to") or numbers[0]
     older = request.GET.get("from") or str(max(int(newer) - 1, 1) if newer.isdigit() else 1)
     if newer not in revisions or older not in revisions:
         raise NotFound(_("There is no such revision."))
+    before, after = (selectors.revision_get(actor, revisions[number].pk) for number in (older, newer))
     context = {
         "project": evidence.project,
         "evidence": evidence,
         "revisions": list(revisions.values()),
-        "older": revisions[older],
-        "newer": revisions[newer],
-        "changes": changes_between(revisions[older], revisions[newer]),
+        "older": before,
+        "newer": after,
+        "changes": changes_between(before, after),
     }
     return render(request, "evidence/difference.html", context)
 
@@ -211,9 +152,11 @@ def revision_submit(request: HttpRequest, pk: int) -> HttpResponse:
     """Hand the draft over; what is missing comes back as messages."""
     actor = actor_of(request)
     revision = selectors.revision_get(actor, pk)
+    form = SubmitForm(request.POST)
+    form.is_valid()
     success = _("Revision %(number)d waits for its review by someone who did not contribute.")
     with service_messages(request, success % {"number": revision.number}):
-        services.revision_submit(actor=actor, revision=revision)
+        services.revision_submit(actor=actor, revision=revision, note=form.cleaned_data.get("note", ""))
     return redirect("evidence:detail", revision.evidence_id)
 
 

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from pocs.common.api.serializers import MissingSerializer, StrictSerializer
 from pocs.common.audit import verb_name
 from pocs.common.models import AuditEntry
 from pocs.people.roles import ProjectRole
+from pocs.projects.blueprints import ScenarioDraft
 from pocs.projects.choices import (
     AffectedKind,
     DeclarationKind,
@@ -30,12 +32,44 @@ class ProjectSerializer(StrictSerializer):
     where_not = serializers.CharField(required=False, allow_blank=True)
     demo_environment_only = serializers.BooleanField(required=False)
     environment_note = serializers.CharField(required=False, allow_blank=True)
-    supplier = serializers.CharField(required=False, allow_blank=True, max_length=200)
+    supplier = serializers.CharField(required=False, allow_blank=True)
     budget_basis = serializers.CharField(required=False, allow_blank=True)
     responsibility_boundary = serializers.CharField(required=False, allow_blank=True)
+    template = serializers.CharField(required=False, allow_blank=True, max_length=20)
+    cloned_from = serializers.IntegerField(source="cloned_from_id", read_only=True, allow_null=True)
     version = serializers.IntegerField(read_only=True)
     created_at = serializers.DateTimeField(read_only=True)
     updated_at = serializers.DateTimeField(read_only=True)
+
+
+class CloneSerializer(StrictSerializer):
+    """The clone of a project: its name, and whether the roles come along."""
+
+    name = serializers.CharField(max_length=160)
+    with_members = serializers.BooleanField(required=False, default=False)
+
+
+class TemplateScenarioSerializer(serializers.Serializer):
+    slug = serializers.CharField()
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(choices=ScenarioKind.choices)
+    spec = serializers.SerializerMethodField()
+
+    @extend_schema_field(serializers.DictField())
+    def get_spec(self, draft: ScenarioDraft) -> dict[str, Any]:
+        return draft.spec.as_json()
+
+
+class TemplateSerializer(serializers.Serializer):
+    """What a project begins with when it is made from this template."""
+
+    key = serializers.CharField()
+    name = serializers.CharField()
+    purpose = serializers.CharField()
+    goal = serializers.CharField()
+    scenarios = TemplateScenarioSerializer(many=True)
+    readiness = serializers.DictField(child=serializers.CharField())
+    declarations = serializers.DictField(child=serializers.CharField())
 
 
 class GateSerializer(serializers.Serializer):

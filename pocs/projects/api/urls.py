@@ -7,6 +7,8 @@ from pocs.projects.api import plan_views, scenario_views, views
 urlpatterns = [
     path("projects/", views.ProjectsView.as_view(), name="api-projects"),
     path("projects/<int:pk>/", views.ProjectView.as_view(), name="api-project"),
+    path("projects/<int:pk>/clone/", views.CloneView.as_view(), name="api-clone"),
+    path("project-templates/", views.TemplatesView.as_view(), name="api-project-templates"),
     path("projects/<int:pk>/gates/", views.GatesView.as_view(), name="api-gates"),
     path("projects/<int:pk>/advance/", views.AdvanceView.as_view(), name="api-advance"),
     path("projects/<int:pk>/cancel/", views.CancelView.as_view(), name="api-cancel"),

@@ -15,11 +15,14 @@ from pocs.projects import selectors, services
 from pocs.projects.api.serializers import (
     AdvanceSerializer,
     CancelSerializer,
+    CloneSerializer,
     GatesSerializer,
     HistorySerializer,
     MemberSerializer,
     ProjectSerializer,
+    TemplateSerializer,
 )
+from pocs.projects.blueprints import BLUEPRINTS
 from pocs.projects.models import Project
 
 IF_MATCH = OpenApiParameter(
@@ -52,7 +55,7 @@ class ProjectsView(ActorGenericView):
         def produce() -> Response:
             serializer = ProjectSerializer(data=request.data)
             serializer.is_valid(raise_exception=True)
-            project = services.project_create(actor=self.actor, **serializer.validated_data)
+            project = services.project_start(actor=self.actor, **serializer.validated_data)
             url = reverse("api-project", args=[project.pk])
             return self.answer(project, ProjectSerializer(project).data, 201, Location=url)
 
@@ -80,6 +83,32 @@ class ProjectView(ActorAPIView):
             actor=self.actor, project=project, version=version, **serializer.validated_data
         )
         return self.answer(changed, ProjectSerializer(changed).data)
+
+
+class CloneView(ActorAPIView):
+    @extend_schema(
+        request=CloneSerializer,
+        responses={201: ProjectSerializer, 400: ProblemSerializer},
+        parameters=[IDEMPOTENCY_KEY],
+        summary="A new project with what this one declares: no runs, no evidence, no signatures",
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        source = selectors.project_get(self.actor, pk)
+
+        def produce() -> Response:
+            serializer = CloneSerializer(data=request.data)
+            serializer.is_valid(raise_exception=True)
+            project = services.project_clone(actor=self.actor, source=source, **serializer.validated_data)
+            url = reverse("api-project", args=[project.pk])
+            return self.answer(project, ProjectSerializer(project).data, 201, Location=url)
+
+        return idempotent(request, self.actor, produce)
+
+
+class TemplatesView(ActorAPIView):
+    @extend_schema(responses=TemplateSerializer(many=True), summary="Templates a project can be made from")
+    def get(self, request: Request) -> Response:
+        return Response(TemplateSerializer(BLUEPRINTS.values(), many=True).data)
 
 
 class GatesView(ActorAPIView):

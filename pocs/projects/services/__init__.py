@@ -20,6 +20,7 @@ from pocs.projects.services.scenarios import (
     scenario_version_approve,
     scenario_version_retire,
 )
+from pocs.projects.services.starting import project_clone, project_start
 from pocs.projects.services.tokens import token_issue, token_revoke
 
 __all__ = [
@@ -30,7 +31,9 @@ __all__ = [
     "member_remove",
     "project_advance",
     "project_cancel",
+    "project_clone",
     "project_create",
+    "project_start",
     "project_state_set",
     "project_update",
     "readiness_set",

@@ -40,10 +40,13 @@ def require_open(project: Project) -> None:
         raise Conflict(text % {"state": project.get_state_display()})
 
 
-def project_create(*, actor: Actor, name: str, goal: str = "", **fields: Any) -> Project:
+def project_create(
+    *, actor: Actor, name: str, goal: str = "", origin: dict[str, Any] | None = None, **fields: Any
+) -> Project:
     """Create a project in draft, with its creator as lead; `fields` are among EDITABLE_FIELDS.
 
-    Any person of the organisation may, auditors and CI tokens may not.
+    Any person of the organisation may, auditors and CI tokens may not. `origin` says what it was
+    made from: `template` or `cloned_from_id`.
     """
     creator = person_behind(actor) if actor.is_person else None
     if creator is None or creator.organisation_role == OrganisationRole.AUDITOR:
@@ -52,9 +55,12 @@ def project_create(*, actor: Actor, name: str, goal: str = "", **fields: Any) ->
     with transaction.atomic():
         Organisation.objects.select_for_update().get(pk=actor.organisation_id)
         _require_free_name(actor.organisation_id, values["name"])
-        project = Project.objects.create(organisation_id=actor.organisation_id, created_by=creator, **values)
+        made_from = {key: value for key, value in (origin or {}).items() if value}
+        project = Project.objects.create(
+            organisation_id=actor.organisation_id, created_by=creator, **values, **made_from
+        )
         ProjectMember.objects.create(project=project, user=creator, role=ProjectRole.LEAD)
-        after = values | {"state": project.state, "lead": creator.pk}
+        after = values | made_from | {"state": project.state, "lead": creator.pk}
         audit.record(actor=actor, verb="project.created", obj=project, project_id=project.pk, after=after)
     return project
 

@@ -10,6 +10,7 @@ from pocs.common.actors import Actor
 from pocs.people.models import User
 from pocs.people.roles import SCOPES, ProjectRole
 from pocs.people.selectors import active_people_of, teams_of
+from pocs.projects.blueprints import BLUEPRINTS
 from pocs.projects.choices import AffectedKind
 from pocs.projects.models import Project
 from pocs.projects.services.projects import EDITABLE_FIELDS
@@ -30,6 +31,7 @@ class ProjectForm(forms.ModelForm):
                 "where_applies",
                 "where_not",
                 "environment_note",
+                "supplier",
                 "budget_basis",
                 "responsibility_boundary",
             )
@@ -37,6 +39,9 @@ class ProjectForm(forms.ModelForm):
         help_texts = {
             "demo_environment_only": _("Gate G2 stays closed while this is so."),
             "environment_note": _("Which hardware, which data, which traffic."),
+            "supplier": _("One a line: who supplies what, and who answers for its delivery."),
+            "budget_basis": _("What the budget rests on: units, prices, period."),
+            "responsibility_boundary": _("What supplier, platform and business each answer for."),
         }
 
     def validate_unique(self) -> None:
@@ -45,6 +50,35 @@ class ProjectForm(forms.ModelForm):
     def values(self) -> dict[str, Any]:
         """What was typed, by field."""
         return {name: self.cleaned_data[name] for name in EDITABLE_FIELDS}
+
+
+class NewProjectForm(ProjectForm):
+    """A project from its beginning: empty or from a template."""
+
+    template = forms.ChoiceField(
+        label=_("template"),
+        required=False,
+        widget=forms.RadioSelect,
+        help_text=_(
+            "Fills in scenarios, readiness points and declarations as proposals; you can change all."
+        ),
+    )
+    field_order = ["name", "template"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        choices = [(key, f"{item.name}: {item.purpose}") for key, item in BLUEPRINTS.items()]
+        self.fields["template"].choices = [("", _("none: begin empty")), *choices]  # type: ignore[attr-defined]
+        self.fields["goal"].help_text = _("Empty: as the template says.")
+
+
+class CloneForm(forms.Form):
+    name = forms.CharField(label=_("name of the new project"), max_length=160)
+    with_members = forms.BooleanField(
+        label=_("take the members and their roles over"),
+        required=False,
+        help_text=_("You lead the new project in any case."),
+    )
 
 
 class MemberForm(forms.Form):

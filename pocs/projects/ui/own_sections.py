@@ -6,7 +6,9 @@ from django.utils.translation import gettext_lazy as _
 
 from pocs.common.actors import Actor
 from pocs.projects import selectors
+from pocs.projects.blueprints import BLUEPRINTS
 from pocs.projects.models import Project
+from pocs.projects.readiness_support import support_of
 from pocs.projects.ui.sections import Section, register_section
 
 
@@ -14,6 +16,8 @@ def _plan(project: Project, actor: Actor) -> dict[str, Any]:
     return {
         "affected": selectors.affected_of(project),
         "readiness": selectors.readiness_of(project),
+        "support": support_of(project),
+        "blueprint": BLUEPRINTS.get(project.template),
         "declarations": selectors.declarations_of(project),
     }
 

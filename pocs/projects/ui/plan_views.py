@@ -1,7 +1,7 @@
 """Pages of what a project declares: whom it affects, its readiness, what makes it real."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from django import forms
@@ -16,6 +16,7 @@ from pocs.common.errors import StaleVersion
 from pocs.common.ui.mixins import actor_of, page, service_errors, service_messages
 from pocs.projects import selectors, services
 from pocs.projects.models import Project
+from pocs.projects.readiness_support import support_of, support_url
 from pocs.projects.ui.forms import AffectedForm, DeclarationForm, ReadinessForm
 
 
@@ -59,6 +60,7 @@ class Kinds:
     route: str
     bind: Callable[[Any, Any], forms.Form]
     save: Callable[[Any, dict[str, Any]], object]
+    context: dict[str, Any] = field(default_factory=dict)
 
 
 @require_http_methods(["GET", "POST"])
@@ -75,8 +77,13 @@ def readiness(request: HttpRequest, pk: int) -> HttpResponseBase:
     def save(row: Any, values: dict[str, Any]) -> None:
         services.readiness_set(actor=actor, project=project, kind=row.kind, **values)
 
-    kinds = Kinds("projects/readiness.html", "projects:readiness", bind, save)
-    return _kinds_page(request, project, selectors.readiness_of(project), kinds)
+    rows = selectors.readiness_of(project)
+    context = {
+        "support": support_of(project),
+        "support_urls": {row.kind: support_url(project, row.kind) for row in rows},
+    }
+    kinds = Kinds("projects/readiness.html", "projects:readiness", bind, save, context)
+    return _kinds_page(request, project, rows, kinds)
 
 
 @require_http_methods(["GET", "POST"])
@@ -119,5 +126,10 @@ def _kinds_page(request: HttpRequest, project: Project, rows: list[Any], kinds: 
                     stored = row
                     form.data = {**form.data.dict(), f"{row.kind}-version": str(row.version)}  # type: ignore[attr-defined]
         bound.append({"row": row, "form": form, "stored": stored})
-    context = {"project": project, "rows": bound, "may": selectors.may(actor_of(request), project)}
+    context = {
+        "project": project,
+        "rows": bound,
+        "may": selectors.may(actor_of(request), project),
+        **kinds.context,
+    }
     return render(request, kinds.template, context, status=status)

@@ -10,6 +10,7 @@ urlpatterns = [
     path("projects/new/", views.create, name="create"),
     path("projects/<int:pk>/", views.detail, name="detail"),
     path("projects/<int:pk>/edit/", views.edit, name="edit"),
+    path("projects/<int:pk>/clone/", views.clone, name="clone"),
     path("projects/<int:pk>/advance/", views.advance, name="advance"),
     path("projects/<int:pk>/cancel/", views.cancel, name="cancel"),
     path("projects/<int:pk>/history/", views.history, name="history"),

@@ -20,7 +20,7 @@ from pocs.projects import selectors, services
 from pocs.projects.models import Project
 from pocs.projects.states import CLOSED_STATES
 from pocs.projects.ui.entries import readable
-from pocs.projects.ui.forms import CancelForm, MemberForm, ProjectForm
+from pocs.projects.ui.forms import CancelForm, CloneForm, MemberForm, NewProjectForm, ProjectForm
 from pocs.projects.ui.sections import sections
 
 PAGE_SIZE = 20
@@ -48,17 +48,38 @@ def project_list(request: HttpRequest) -> HttpResponseBase:
 def create(request: HttpRequest) -> HttpResponseBase:
     """A new project, in draft."""
     actor = actor_of(request)
-    form = ProjectForm(request.POST or None)
+    form = NewProjectForm(request.POST or None, initial={"template": request.GET.get("template", "")})
     status = 200
     if request.method == "POST":
         status = 400
         if form.is_valid():
             with service_errors(form) as call:
-                project = services.project_create(actor=actor, **form.values())
+                project = services.project_start(
+                    actor=actor, template=form.cleaned_data["template"], **form.values()
+                )
             if not call.failed:
                 return redirect("projects:detail", pk=project.pk)
             status = call.status
     return render(request, "projects/create.html", {"form": form}, status=status)
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def clone(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """A new project with what another one declares; the page says what comes along and what does not."""
+    actor = actor_of(request)
+    source = selectors.project_get(actor, pk)
+    form = CloneForm(request.POST or None)
+    status = 200
+    if request.method == "POST":
+        status = 400
+        if form.is_valid():
+            with service_errors(form) as call:
+                project = services.project_clone(actor=actor, source=source, **form.cleaned_data)
+            if not call.failed:
+                return redirect("projects:detail", pk=project.pk)
+            status = call.status
+    return render(request, "projects/clone.html", {"form": form, "project": source}, status=status)
 
 
 @require_GET

@@ -31,7 +31,8 @@ def test_accepted_kinds(name: str, content: bytes, content_type: str) -> None:
     [
         ("page.html", b"<script>alert(1)</script>", "content_type"),
         ("tool.exe", b"MZ\x90", "content_type"),
-        ("archive.zip", b"PK\x03\x04", "content_type"),
+        ("archive.rar", b"Rar!", "content_type"),
+        ("archive.zip", b"no archive", "content_type"),
         ("noending", b"text", "content_type"),
         ("report.pdf", b"<html>not a pdf</html>", "content_type"),
         ("chart.png", b"%PDF-1.7", "content_type"),

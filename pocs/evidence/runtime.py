@@ -1,0 +1,239 @@
+"""Runtime evidence by tenant or application: groups of requests with their figures, and the requests.
+
+The requests of an ended run never change, so they are read once into groups (`RequestGroup`). A query
+then reads a few packed rows; percentiles over them are exact, not estimated.
+"""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+
+from pocs.common.canonical import digest
+from pocs.evidence.models import RequestGroup, RunIndex
+from pocs.runs.choices import FINAL_STATES, Outcome
+from pocs.runs.models import RequestRecord, Run
+from pocs.runs.populations import ASKED_FOR, counts_of_summary, figures_of_sorted
+
+FIGURES = ("ttft_ms", "tpot_ms", "queue_wait_ms")
+READ_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which requests are asked for; an empty word asks for all."""
+
+    tenant: str = ""
+    application: str = ""
+    outcome: str = ""
+
+    def takes(self, tenant: str, application: str, outcome: str = "") -> bool:
+        return (
+            self.tenant in ("", tenant)
+            and self.application in ("", application)
+            and (not outcome or self.outcome in ("", outcome))
+        )
+
+
+@dataclass(frozen=True)
+class Population:
+    """The measured requests of one tenant and application; distributions in ms over the successes.
+
+    `source` says what they rest on: `records` of single requests, or the `summary` of a run that
+    was submitted without them.
+    """
+
+    tenant: str
+    application: str
+    source: str
+    runs: tuple[int, ...]  # numbers
+    outcomes: dict[str, int]
+    ttft_ms: dict[str, Any]
+    tpot_ms: dict[str, Any]
+    queue_wait_ms: dict[str, Any]
+
+    @property
+    def attempted(self) -> int:
+        return sum(self.outcomes.values())
+
+    @property
+    def succeeded(self) -> int:
+        return self.outcomes.get(Outcome.SUCCESS, 0)
+
+    @property
+    def errors(self) -> int:
+        """Unsuccessful requests that were not asked for."""
+        return sum(count for outcome, count in self.outcomes.items() if outcome not in ASKED_FOR)
+
+    @property
+    def error_rate(self) -> float | None:
+        """Errors ÷ all attempted; null without any."""
+        return self.errors / self.attempted if self.attempted else None
+
+
+def populations(runs: Iterable[Run], wanted: Filter = Filter()) -> list[Population]:
+    """One population per tenant and application over these runs, warm-up left out."""
+    by_pk = {run.pk: run for run in runs}
+    parts: dict[tuple[str, str], list[tuple[Run, RequestGroup]]] = defaultdict(list)
+    recorded = set()
+    for run, group in _groups(by_pk.values()):
+        recorded.add(run.pk)
+        if wanted.takes(group.tenant, group.application):
+            parts[group.tenant, group.application].append((run, group))
+    found = [_merged(key, members) for key, members in parts.items()]
+    found += [
+        _of_summary(run)
+        for run in by_pk.values()
+        if run.pk not in recorded and run.summary and wanted.takes(run.tenant, run.application)
+    ]
+    return sorted(found, key=lambda group: (group.tenant, group.application, group.source, group.runs))
+
+
+@dataclass(frozen=True)
+class RequestPage:
+    """Some of the requests asked for, of `count` in all."""
+
+    records: list[RequestRecord]
+    count: int
+
+
+def requests_matching(runs: Iterable[Run], wanted: Filter, *, offset: int, limit: int) -> RequestPage:
+    """The requests from `offset` on, by run and in the order they were recorded."""
+    by_run: dict[int, list[np.ndarray]] = defaultdict(list)
+    for run, group in _groups(runs):
+        if wanted.takes(group.tenant, group.application, group.outcome):
+            by_run[run.pk].append(np.frombuffer(group.record_ids, dtype="<i8"))
+    ids: list[int] = []
+    count = 0
+    for parts in by_run.values():
+        # each part ascends; merged they are the order of recording
+        merged = np.sort(np.concatenate(parts), kind="stable") if len(parts) > 1 else parts[0]
+        start = max(offset - count, 0)
+        if len(ids) < limit and start < len(merged):
+            ids += [int(pk) for pk in merged[start : start + limit - len(ids)]]
+        count += len(merged)
+    rows = RequestRecord.objects.select_related("run").defer("reads", "token_ids", "stamps", "text")
+    found = rows.in_bulk(ids)
+    return RequestPage([found[pk] for pk in ids if pk in found], count)
+
+
+def names_in(runs: Iterable[Run]) -> tuple[list[str], list[str]]:
+    """Tenants and applications that requests of these runs carry, for a reader to choose from."""
+    seen = {(group.tenant, group.application) for group in populations_named(runs)}
+    return sorted({tenant for tenant, _ in seen} - {""}), sorted({name for _, name in seen} - {""})
+
+
+def populations_named(runs: Iterable[Run]) -> QuerySet[RequestGroup]:
+    """The groups of these runs without their packed values."""
+    indexed = [run.pk for run in runs if run_index(run) is not None]
+    groups = RequestGroup.objects.filter(index__run__in=indexed)
+    return groups.only("tenant", "application", "outcome", "count")
+
+
+def run_index(run: Run) -> RunIndex | None:
+    """The index of an ended run, built when there is none for the records that its manifest names."""
+    if run.state not in FINAL_STATES:
+        return None
+    records = digest(run.manifest)
+    index = RunIndex.objects.filter(run=run).first()
+    if index is not None and index.records_digest == records:
+        return index
+    groups = _read_groups(run)
+    try:
+        with transaction.atomic():
+            RunIndex.objects.filter(run=run).delete()
+            index = RunIndex.objects.create(run=run, records_digest=records)
+            for group in groups:
+                group.index = index
+            RequestGroup.objects.bulk_create(groups, batch_size=50)
+    except IntegrityError:  # another reader was faster; the same records give the same groups
+        index = RunIndex.objects.get(run=run)
+    return index
+
+
+def _groups(runs: Iterable[Run]) -> Iterator[tuple[Run, RequestGroup]]:
+    """Every group of every run, by run: stored ones of ended runs, else read from the records now."""
+    for run in sorted(runs, key=lambda run: (run.number, run.pk)):
+        index = run_index(run)
+        for group in index.groups.all() if index is not None else _read_groups(run):
+            yield run, group
+
+
+def _read_groups(run: Run) -> list[RequestGroup]:
+    """The run's measured requests, grouped; one pass over its records."""
+    collected: dict[tuple[str, str, str], _Columns] = defaultdict(_Columns)
+    rows = RequestRecord.objects.filter(run=run, warmup=False).order_by("pk")
+    for tenant, application, outcome, pk, *figures in rows.values_list(
+        "tenant", "application", "outcome", "pk", *FIGURES
+    ).iterator(chunk_size=READ_ROWS):
+        collected[tenant, application, outcome].add(pk, figures)
+    return [
+        RequestGroup(
+            tenant=tenant,
+            application=application,
+            outcome=outcome,
+            count=len(columns.ids),
+            record_ids=np.array(columns.ids, dtype="<i8").tobytes(),
+            **{name: np.sort(np.array(values, dtype="<f8")).tobytes() for name, values in columns.figures()},
+        )
+        for (tenant, application, outcome), columns in sorted(collected.items())
+    ]
+
+
+class _Columns:
+    """The packed columns of one group while its run is read."""
+
+    def __init__(self) -> None:
+        self.ids = array("q")
+        self._figures = [array("d") for _name in FIGURES]
+
+    def add(self, pk: int, figures: Sequence[float | None]) -> None:
+        self.ids.append(pk)
+        for column, value in zip(self._figures, figures, strict=True):
+            if value is not None:
+                column.append(value)
+
+    def figures(self) -> Iterator[tuple[str, "array[float]"]]:
+        return zip(FIGURES, self._figures, strict=True)
+
+
+def _merged(key: tuple[str, str], members: list[tuple[Run, RequestGroup]]) -> Population:
+    outcomes: dict[str, int] = defaultdict(int)
+    for _run, group in members:
+        outcomes[group.outcome] += group.count
+    successes = [group for _run, group in members if group.outcome == Outcome.SUCCESS]
+    return Population(
+        tenant=key[0],
+        application=key[1],
+        source="records",
+        runs=tuple(sorted({run.number for run, _group in members})),
+        outcomes=dict(outcomes),
+        **{name: figures_of_sorted(_joined(successes, name)) for name in FIGURES},
+    )
+
+
+def _joined(groups: list[RequestGroup], name: str) -> Sequence[float]:
+    """The ascending values of several groups as one ascending array."""
+    parts: list[Any] = [np.frombuffer(getattr(group, name), dtype="<f8") for group in groups]
+    if len(parts) > 1:
+        return np.sort(np.concatenate(parts), kind="stable")  # type: ignore[return-value]
+    return parts[0] if parts else ()
+
+
+def _of_summary(run: Run) -> Population:
+    stated = counts_of_summary(run)
+    return Population(
+        tenant=run.tenant,
+        application=run.application,
+        source="summary",
+        runs=(run.number,),
+        outcomes=stated.outcomes,
+        ttft_ms=stated.ttft_ms,
+        tpot_ms=stated.tpot_ms,
+        queue_wait_ms=stated.queue_wait_ms,
+    )
