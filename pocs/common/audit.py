@@ -4,7 +4,7 @@ Every service calls `record` inside the transaction of the change it describes; 
 the chain and compares it with the signed checkpoints that lie outside the database.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC
 from typing import Any
@@ -22,6 +22,9 @@ from pocs.common.models import AuditEntry, AuditHead
 
 GENESIS = "0" * 64
 _verb_names: dict[str, Text] = {}
+_labels: dict[str, Callable[[str], str]] = {}
+#: model label -> the path from its rows to their organisation's number
+_watched: dict[str, str] = {}
 
 
 def name_verbs(names: Mapping[str, Text]) -> None:
@@ -29,9 +32,34 @@ def name_verbs(names: Mapping[str, Text]) -> None:
     _verb_names.update(names)
 
 
+def named_verbs() -> dict[str, Text]:
+    """Every verb that somebody named, with its words."""
+    return dict(_verb_names)
+
+
 def verb_name(verb: str) -> str:
     """The verb in words; one that nobody named stands as it is."""
     return str(_verb_names.get(verb, verb))
+
+
+def name_objects(object_type: str, label: Callable[[str], str]) -> None:
+    """Say how the stored name of such objects reads in the reader's language ("P1 security")."""
+    _labels[object_type] = label
+
+
+def object_name(entry: AuditEntry) -> str | None:
+    """The object's name in the reader's language; None where nobody said how it reads."""
+    label = _labels.get(entry.object_type)
+    return None if label is None else label(entry.object_label)
+
+
+def watch(object_type: str, organisation: str) -> None:
+    """Have `verify` look at every row of this model, also those that the chain does not know.
+
+    `organisation` is the path to the number of its organisation, such as `package__project__organisation_id`.
+    A row without an entry must be in its initial state.
+    """
+    _watched[object_type] = organisation
 
 
 def entry_payload(entry: AuditEntry) -> dict[str, Any]:
@@ -143,6 +171,7 @@ def verify(organisation_id: int) -> list[Problem]:
         walk.problems
         + _head_problems(walk, head)
         + _state_problems(walk)
+        + _unaudited_problems(organisation_id, walk)
         + _checkpoint_problems(walk, checkpoints)
     )
 
@@ -235,6 +264,28 @@ def _state_problems(walk: _Walk) -> list[Problem]:
                 }
                 problems.append(Problem("state", sequence, text % names))
     return problems
+
+
+def _unaudited_problems(organisation_id: int, walk: _Walk) -> list[Problem]:
+    """Rows of watched models that are past their initial state although no entry says how."""
+    problems = []
+    for label, path in _watched.items():
+        model = apps.get_model(label)
+        initial = model._meta.get_field("state").get_default()  # type: ignore[union-attr]
+        rows = model._default_manager.filter(**{path: organisation_id}).exclude(state=initial)
+        for key, state in rows.values_list("pk", "state"):
+            if (label, str(key)) in walk.states or _has_entry(label, str(key)):
+                continue
+            text = _("%(object)s is “%(now)s”, and no entry of the audit says how it came to be.")
+            names = {"object": f"{label} {key}", "now": state}
+            problems.append(Problem("unaudited", None, text % names))
+    return problems
+
+
+def _has_entry(label: str, key: str) -> bool:
+    """Whether an entry written after the walk explains the row."""
+    rows = AuditEntry.objects.filter(object_type=label, object_id=key, after__has_key="state")
+    return rows.exists()
 
 
 def _moved_since(model: type[models.Model], key: str, sequence: int) -> bool:

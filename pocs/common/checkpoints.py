@@ -54,11 +54,7 @@ def write_checkpoint(organisation_id: int, length: int, head: str) -> bool:
         "head": head,
         "at": timezone.now().isoformat(),
     }
-    key = _signing_key(settings.SECRET_KEY)
-    line = statement | {
-        "key": _public_text(key.public_key()),
-        "signature": base64.b64encode(key.sign(canonical_json(statement))).decode(),
-    }
+    line = statement | sign(statement)
     path = checkpoint_file(organisation_id)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,6 +68,30 @@ def write_checkpoint(organisation_id: int, length: int, head: str) -> bool:
         log.exception("audit checkpoint %s of organisation %s could not be written", length, organisation_id)
         return False
     return True
+
+
+def sign(statement: dict[str, Any]) -> dict[str, str]:
+    """`key` and `signature` of this installation over the canonical statement, both in base64."""
+    key = _signing_key(settings.SECRET_KEY)
+    return {
+        "key": _public_text(key.public_key()),
+        "signature": base64.b64encode(key.sign(canonical_json(statement))).decode(),
+    }
+
+
+def public_key() -> str:
+    """The installation's public key in base64: what an auditor compares a file's signatures with."""
+    return _public_text(_signing_key(settings.SECRET_KEY).public_key())
+
+
+def newest_lines(organisation_id: int, count: int) -> list[str]:
+    """The last `count` lines of the file that are signed by the present key, oldest first."""
+    path = checkpoint_file(organisation_id)
+    if not path.exists():
+        return []
+    found = [line for line in path.read_text("utf-8", "replace").splitlines() if line.strip()][-count:]
+    ours = public_key()
+    return [line for line in found if _read_line(line, organisation_id).genuine and ours in line]
 
 
 def read_checkpoints(organisation_id: int) -> list[Checkpoint]:

@@ -20,5 +20,7 @@ class PeopleConfig(AppConfig):
                 "user.activated": _("let a person in again"),
                 "user.deactivated": _("deactivated a person"),
                 "team.created": _("added a team"),
+                "delegation.given": _("named a deputy"),
+                "delegation.revoked": _("ended the delegation"),
             }
         )

@@ -1,7 +1,10 @@
 """People: organisation (the hard boundary), teams and users."""
 
+from datetime import date
+
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from pocs.common.actors import Actor
@@ -52,3 +55,41 @@ class User(AbstractUser):
         if self.organisation_id is None:
             raise ValueError("a person without an organisation cannot act")
         return Actor(kind="user", organisation_id=self.organisation_id, label=str(self), user_id=self.pk)
+
+
+class Delegation(models.Model):
+    """For some days a deputy may sign where the principal may: dated, one at a time, never passed on."""
+
+    organisation = models.ForeignKey(Organisation, models.PROTECT, related_name="delegations")
+    principal = models.ForeignKey(User, models.PROTECT, related_name="delegations_given")
+    deputy = models.ForeignKey(User, models.PROTECT, related_name="delegations_received")
+    starts_on = models.DateField(_("from"))
+    ends_on = models.DateField(_("until"))  # the last day on which it holds (UTC)
+    reason = models.CharField(_("reason"), max_length=300)
+    created_at = models.DateTimeField(auto_now_add=True)
+    revoked_at = models.DateTimeField(null=True)
+    revoked_by = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
+
+    class Meta:
+        ordering = ["-starts_on", "-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(ends_on__gte=models.F("starts_on")), name="delegation_ends_after_start"
+            ),
+            models.CheckConstraint(
+                condition=~models.Q(principal=models.F("deputy")), name="delegation_to_another"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.principal} → {self.deputy}"
+
+    @property
+    def place(self) -> str:
+        """`revoked`, `past`, `coming` or `current`, by today (UTC)."""
+        if self.revoked_at is not None:
+            return "revoked"
+        today: date = timezone.now().date()
+        if self.ends_on < today:
+            return "past"
+        return "coming" if self.starts_on > today else "current"

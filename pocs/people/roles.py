@@ -33,10 +33,12 @@ CAPABILITIES: dict[str, frozenset[ProjectRole]] = {
     "project.advance": frozenset({R.LEAD}),
     "project.members": frozenset({R.LEAD}),
     "project.tokens": frozenset({R.LEAD}),
+    "project.export": frozenset({R.LEAD}),
     "scenario.edit": frozenset({R.LEAD, R.CONTRIBUTOR}),
     "scenario.approve": frozenset({R.LEAD}),
     "run.execute": frozenset({R.LEAD, R.CONTRIBUTOR}),
     "run.cancel": frozenset({R.LEAD, R.CONTRIBUTOR}),
+    "inference.use": frozenset({R.LEAD, R.CONTRIBUTOR}),
     "target.edit": frozenset({R.LEAD, R.CONTRIBUTOR}),
     "evidence.edit": frozenset({R.LEAD, R.CONTRIBUTOR}),
     "evidence.review": frozenset({R.REVIEWER, R.LEAD}),
@@ -45,6 +47,8 @@ CAPABILITIES: dict[str, frozenset[ProjectRole]] = {
     "signoff.business": frozenset({R.SIGNER_BUSINESS}),
     "signoff.platform": frozenset({R.SIGNER_PLATFORM}),
     "signoff.security": frozenset({R.SIGNER_SECURITY}),
+    "objection.raise": EVERY_ROLE,
+    "objection.rule": frozenset({R.REVIEWER, R.DECISION_MAKER}),
     "waiver.request": frozenset({R.LEAD, R.CONTRIBUTOR}),
     "waiver.grant": frozenset({R.DECISION_MAKER}),
     "decision.propose": frozenset({R.LEAD, R.DECISION_MAKER}),
@@ -56,7 +60,7 @@ CAPABILITIES: dict[str, frozenset[ProjectRole]] = {
 
 #: what a role in the organisation gives on every one of its projects, member or not
 ORGANISATION_CAPABILITIES: dict[OrganisationRole, frozenset[str]] = {
-    OrganisationRole.AUDITOR: frozenset({"project.view"}),
+    OrganisationRole.AUDITOR: frozenset({"project.view", "project.export"}),
     OrganisationRole.ADMIN: frozenset({"project.members"}),
 }
 
@@ -65,6 +69,10 @@ TOKEN_SCOPES: dict[str, str] = {
     "project.view": "read",
     "run.execute": "runs:write",
     "run.cancel": "runs:write",
+    "inference.use": "inference",
     "evidence.edit": "evidence:write",
+    "observation.read_in": "observation:write",
 }
+#: roles whose one right, to sign, its holder may hand to a deputy for some days
+DELEGABLE_ROLES = frozenset({R.SIGNER_BUSINESS, R.SIGNER_PLATFORM, R.SIGNER_SECURITY})
 SCOPES = tuple(sorted(set(TOKEN_SCOPES.values())))

@@ -1,11 +1,12 @@
 """Reading people and teams: only those of the actor's own organisation."""
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
 from pocs.common.errors import NotFound
-from pocs.people.models import Team, User
+from pocs.people.models import Delegation, Team, User
 from pocs.people.roles import OrganisationRole
 
 
@@ -48,3 +49,37 @@ def is_admin(actor: Actor) -> bool:
     """Whether the actor administers the organisation's people."""
     person = person_behind(actor) if actor.is_person else None
     return person is not None and person.organisation_role == OrganisationRole.ADMIN
+
+
+def current_delegations() -> QuerySet[Delegation]:
+    """Delegations that hold today (UTC), between people who are both active."""
+    today = timezone.now().date()
+    rows = Delegation.objects.filter(starts_on__lte=today, ends_on__gte=today, revoked_at=None)
+    return rows.filter(principal__is_active=True, deputy__is_active=True)
+
+
+def principals_of(actor: Actor) -> QuerySet[User]:
+    """The people of the organisation for whom the acting person may sign today."""
+    given = current_delegations().filter(deputy_id=actor.user_id or 0)
+    return User.objects.filter(
+        pk__in=given.values("principal_id"), organisation_id=actor.organisation_id
+    ).order_by("username")
+
+
+def delegations_of(actor: Actor) -> QuerySet[Delegation]:
+    """The organisation's delegations for those who administer or audit it, else one's own; newest first."""
+    rows = Delegation.objects.filter(organisation_id=actor.organisation_id)
+    person = person_behind(actor) if actor.is_person else None
+    if person is None:
+        return rows.none()
+    if person.organisation_role not in (OrganisationRole.ADMIN, OrganisationRole.AUDITOR):
+        rows = rows.filter(Q(principal=person) | Q(deputy=person))
+    return rows.select_related("principal", "deputy", "revoked_by")
+
+
+def delegation_get(actor: Actor, pk: int) -> Delegation:
+    """One delegation that the actor may see; NotFound for any other."""
+    row = delegations_of(actor).filter(pk=pk).first()
+    if row is None:
+        raise NotFound(_("There is no such delegation."))
+    return row

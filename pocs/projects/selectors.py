@@ -11,8 +11,9 @@ from pocs.common.errors import FieldError, InvalidInput, Missing, NotFound, NotP
 from pocs.common.models import AuditEntry
 from pocs.people import policies
 from pocs.people.models import Team, User
-from pocs.people.roles import CAPABILITIES, OrganisationRole, ProjectRole
-from pocs.people.selectors import is_admin, people_of, person_behind, teams_of
+from pocs.people.roles import CAPABILITIES, DELEGABLE_ROLES, OrganisationRole, ProjectRole
+from pocs.people.selectors import is_admin, people_of, person_behind, principals_of, teams_of
+from pocs.projects.audit_filter import AuditFilter
 from pocs.projects.choices import (
     PROJECT_ORDER,
     DeclarationKind,
@@ -33,6 +34,8 @@ from pocs.projects.models import (
 )
 from pocs.projects.states import next_state
 
+EVERYTHING = AuditFilter()
+
 
 def projects_visible_to(actor: Actor) -> QuerySet[Project]:
     """Projects the actor may view: a token its own, an auditor all of the organisation's."""
@@ -46,7 +49,10 @@ def projects_visible_to(actor: Actor) -> QuerySet[Project]:
         return own.none()
     if user.organisation_role == OrganisationRole.AUDITOR:
         return own
-    return own.filter(pk__in=user.project_roles.values("project_id"))
+    stands_in = ProjectMember.objects.filter(user__in=principals_of(actor), role__in=DELEGABLE_ROLES)
+    return own.filter(
+        Q(pk__in=user.project_roles.values("project_id")) | Q(pk__in=stands_in.values("project_id"))
+    )
 
 
 def projects_administered_by(actor: Actor) -> QuerySet[Project]:
@@ -95,12 +101,7 @@ def progress_of(project: Project) -> Progress:
     """All gates of the project, and of them what is missing before the next state."""
     statuses = gate_status(project)
     following = next_state(project)
-    missing = [
-        item
-        for status in statuses
-        if status.gate.before == following and not status.met
-        for item in status.missing
-    ]
+    missing = [item for status in statuses for item in status.for_next]
     return Progress(next_state=following, gates=statuses, missing=missing)
 
 
@@ -158,6 +159,15 @@ def person_for_role(actor: Actor, pk: int) -> User:
     if person is None:
         text = _("There is no such person in your organisation.")
         raise InvalidInput(text, [FieldError("/user", "unknown", text)])
+    return person
+
+
+def person_for_sponsor(actor: Actor, pk: int) -> User:
+    """The person whom a body names to answer for a token; InvalidInput (`/sponsor`) for nobody."""
+    person = people_of(actor).filter(pk=pk, is_active=True).first()
+    if person is None:
+        text = _("There is no such person in your organisation.")
+        raise InvalidInput(text, [FieldError("/sponsor", "unknown", text)])
     return person
 
 
@@ -311,15 +321,25 @@ def is_auditor(actor: Actor) -> bool:
     return person is not None and person.organisation_role == OrganisationRole.AUDITOR
 
 
-def organisation_history(actor: Actor) -> QuerySet[AuditEntry]:
-    """The entries of the organisation that the actor may read, newest first; NotPermitted for others."""
+def organisation_history(actor: Actor, wanted: AuditFilter = EVERYTHING) -> QuerySet[AuditEntry]:
+    """The entries of the organisation that the actor may read, newest first; NotPermitted for others.
+
+    Auditors read all of them, technical leads those of the projects they lead, entry by entry.
+    """
     if not may_audit(actor):
         raise NotPermitted(_("The organisation's audit is open to auditors and technical leads."))
     entries = AuditEntry.objects.filter(organisation_id=actor.organisation_id).order_by("-sequence")
+    entries = wanted.apply(entries)
     if is_auditor(actor):
         return entries
     led = Project.objects.filter(_led_by(actor)).values_list("pk", flat=True)
     return entries.filter(project_id__in=list(led))
+
+
+def audited_projects(actor: Actor) -> QuerySet[Project]:
+    """Projects by which the actor may narrow the audit."""
+    own = Project.objects.filter(organisation_id=actor.organisation_id).order_by("name")
+    return own if is_auditor(actor) else own.filter(_led_by(actor)).distinct()
 
 
 def audit_problems(actor: Actor) -> list[audit.Problem]:

@@ -6,6 +6,7 @@ NAMES = {
     "project.created": _("created the project"),
     "project.changed": _("changed the project's description"),
     "project.state_changed": _("moved the project on"),
+    "project.exported": _("exported the project's whole file"),
     "project.cancelled": _("cancelled the project"),
     "member.added": _("gave a role"),
     "member.removed": _("took a role back"),

@@ -97,3 +97,27 @@ class ObservationState(models.TextChoices):
     ACTIVE = "active", _("Active")
     HANDED_OVER = "handed_over", _("Handed over")
     CLOSED = "closed", _("Closed")
+
+
+class ReadingSource(models.TextChoices):
+    HAND = "hand", _("By hand")
+    TOKEN = "token", _("By a CI token")
+    RUN = "run", _("From a scheduled run")
+
+
+class ObjectionState(models.TextChoices):
+    OPEN = "open", _("Raised")
+    ANSWERED = "answered", _("Answered")
+    UPHELD = "upheld", _("Upheld")
+    DISMISSED = "dismissed", _("Dismissed")
+    WITHDRAWN = "withdrawn", _("Withdrawn")
+    OVERTAKEN = "overtaken", _("Overtaken")
+
+
+#: states in which nobody has decided about an objection yet: nothing is approved meanwhile
+UNDECIDED_OBJECTIONS = [ObjectionState.OPEN, ObjectionState.ANSWERED]
+
+
+class EscalationLevel(models.IntegerChoices):
+    TEAM = 1, _("the owner and the owner's team")
+    LEADS = 2, _("the technical leads and decision makers")

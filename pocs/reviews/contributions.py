@@ -8,30 +8,43 @@ from pocs.common.models import AuditEntry
 from pocs.evidence.models import EvidenceRevision
 from pocs.evidence.selectors import contributors as evidence_contributors
 from pocs.projects.models import Project, ScenarioVersion
-from pocs.reviews.models import Package
+from pocs.reviews.models import Package, Waiver
 from pocs.runs.models import Run
 
-#: verbs under which the conclusion and the business result are saved, whoever saved last
-FINDING_VERBS = ("conclusion.saved", "business_result.saved")
+#: what a package holds although no row names all who wrote it: kind -> verbs under which it is changed
+AUDITED_KINDS = {
+    "findings": ("conclusion.saved", "business_result.saved"),
+    "plan": (
+        "project.created",
+        "project.changed",
+        "affected.added",
+        "affected.removed",
+        "readiness.set",
+        "declaration.set",
+    ),
+    "targets": ("target.created", "target.updated"),
+}
 
 
 def contributors_by_kind(project: Project) -> dict[str, set[int]]:
-    """User ids by what they contributed: evidence, runs, scenarios, findings, package.
+    """User ids by what they contributed, such as evidence, runs, scenarios, findings and the plan.
 
     The person behind a CI token is in `created_by` and `requested_by` as its sponsor; the sponsors
-    are added once more from the tokens themselves, so that a row without them hides nobody.
+    are added once more from the tokens themselves, so that a row without them hides nobody. Whoever
+    grants a waiver judges and does not contribute; whoever asks for one does.
     """
     revisions = EvidenceRevision.objects.filter(evidence__project=project)
     evidence = evidence_contributors(project)
     evidence |= _ids(revisions, "created_by_id", "submitted_by_id", "token__sponsor_id")
-    edits = AuditEntry.objects.filter(project_id=project.pk, verb__in=FINDING_VERBS)
-    findings = {entry.get("user_id") for entry in edits.values_list("actor", flat=True)} - {None}
     return {
         "evidence": evidence,
         "runs": _ids(Run.objects.filter(project=project), "requested_by_id", "token__sponsor_id"),
-        "scenarios": _ids(ScenarioVersion.objects.filter(scenario__project=project), "created_by_id"),
-        "findings": findings,
+        "scenarios": _ids(
+            ScenarioVersion.objects.filter(scenario__project=project), "created_by_id", "approved_by_id"
+        ),
+        **{kind: _audited(project, verbs) for kind, verbs in AUDITED_KINDS.items()},
         "package": _ids(Package.objects.filter(project=project), "frozen_by_id"),
+        "waivers": _ids(Waiver.objects.filter(project=project), "requested_by_id"),
     }
 
 
@@ -43,6 +56,11 @@ def contributors(project: Project) -> set[int]:
 def contributed(project: Project, user_id: int | None) -> list[str]:
     """Kinds of contribution of one person, e.g. `["evidence", "runs"]`; empty when there is none."""
     return [kind for kind, users in contributors_by_kind(project).items() if user_id in users]
+
+
+def _audited(project: Project, verbs: tuple[str, ...]) -> set[int]:
+    entries = AuditEntry.objects.filter(project_id=project.pk, verb__in=verbs).order_by()
+    return set(entries.values_list("actor__user_id", flat=True).distinct()) - {None}
 
 
 def _ids(rows: QuerySet[Any], *fields: str) -> set[int]:

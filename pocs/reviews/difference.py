@@ -6,6 +6,7 @@ from typing import Any, Literal
 from django.utils.translation import gettext_lazy as _
 
 from pocs.common.errors import Text
+from pocs.reviews.readable import ManifestSection, manifest_sections
 
 #: part of a manifest -> (its title, the key that tells its entries apart, the keys worth naming)
 PARTS: dict[str, tuple[Text, str, tuple[str, ...]]] = {
@@ -14,17 +15,13 @@ PARTS: dict[str, tuple[Text, str, tuple[str, ...]]] = {
     "runs": (_("Runs"), "id", ("number", "scenario")),
     "waivers": (_("Waivers"), "id", ("guard", "scope")),
 }
-TEXT_PARTS: dict[str, Text] = {
-    "project": _("Project"),
-    "conclusion": _("Conclusion"),
-    "business_result": _("Business result"),
-    "policy": _("Policy in force"),
-}
+#: further parts, compared line by line as a reader sees them
+LINE_PARTS = ("project", "affected", "readiness", "declarations", "conclusion", "business_result", "policy")
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One entry or field that was added, removed or changed between two manifests."""
+    """One entry or line that was added, removed or changed between two manifests."""
 
     part: Text
     what: str
@@ -43,8 +40,10 @@ def manifest_difference(old: dict[str, Any], new: dict[str, Any]) -> list[Differ
             one, other = before.get(entry_id), after.get(entry_id)
             if one != other:
                 found.append(_entry(title, key, one, other, names))
-    for key, title in TEXT_PARTS.items():
-        found += _fields(title, old.get(key) or {}, new.get(key) or {})
+    new_sections = {section.key: section for section in manifest_sections(new)}
+    for section in manifest_sections(old):
+        if section.key in LINE_PARTS:
+            found += _lines(section, new_sections[section.key])
     return found
 
 
@@ -82,12 +81,29 @@ def _entry(
     return Difference(title, after, "changed", before=before, after=after)
 
 
-def _fields(title: Text, one: dict[str, Any], other: dict[str, Any]) -> list[Difference]:
-    return [
-        Difference(title, name, "changed", before=_short(one.get(name)), after=_short(other.get(name)))
-        for name in sorted({*one, *other})
-        if one.get(name) != other.get(name)
-    ]
+def _lines(old: ManifestSection, new: ManifestSection) -> list[Difference]:
+    """Lines by their label; several of one label (affected applications) by label and text."""
+    several: set[str] = set()
+    for section in (old, new):
+        labels = [str(line.label) for line in section.lines]
+        several |= {label for label in labels if labels.count(label) > 1}
+    before, after = _by_label(old, several), _by_label(new, several)
+    found = []
+    for key in dict.fromkeys([*before, *after]):
+        one, other = before.get(key), after.get(key)
+        if one != other:
+            kind: Literal["added", "removed", "changed"] = "changed"
+            if one is None or other is None:
+                kind = "added" if one is None else "removed"
+            found.append(Difference(old.title, key[0], kind, _short(one), _short(other)))
+    return found
+
+
+def _by_label(section: ManifestSection, several: set[str]) -> dict[tuple[str, str], str]:
+    return {
+        (str(line.label), str(line.text) if str(line.label) in several else ""): str(line.text)
+        for line in section.lines
+    }
 
 
 def _short(value: Any) -> str:

@@ -1,6 +1,7 @@
 """The guards G7–G12: each says in the checklist's words what a project still lacks."""
 
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
@@ -8,13 +9,24 @@ from pocs.common.errors import Missing
 from pocs.projects.choices import ProjectState
 from pocs.projects.gates import Gate
 from pocs.projects.models import Project
-from pocs.reviews.choices import DecisionState, NextStep, PackageState
+from pocs.reviews.choices import (
+    CURRENT_APPROVALS,
+    DecisionState,
+    NextStep,
+    ObservationState,
+    PackageState,
+    TaskState,
+)
 from pocs.reviews.manifest import BUSINESS_PAIRS
 from pocs.reviews.models import BusinessResult, Conclusion, Package
+from pocs.reviews.objections import undecided_missing
+from pocs.reviews.policy import objections_until
 from pocs.reviews.selectors import (
+    SlotView,
     current_decision,
     latest_package,
     observation_views,
+    open_conditions,
     slot_views,
     task_views,
 )
@@ -63,23 +75,43 @@ def check_signatures(project: Project) -> list[Missing]:
     if package is None:
         return _no_current_package(project)
     url = reverse("reviews:package", args=[package.pk])
-    missing = []
-    for view in slot_views(package):
-        if view.approved:
-            continue
-        values = {"slot": view.label, "meaning": view.meaning}
-        if view.closed:
-            why = "; ".join(f"{item.user}: {item.hindrance}" for item in view.candidates)
-            text = _("a signer for the slot %(slot)s; nobody may sign it now (%(why)s)") % {
-                "slot": view.label,
-                "why": why or _("nobody has this role"),
-            }
-            code = f"signoff.{view.slot}.no_signer"
-        else:
-            text = _("the %(slot)s signature: %(meaning)s") % values
-            code = f"signoff.{view.slot}"
-        missing.append(Missing("G9", text, code, object=f"package:{package.pk}", url=url))
-    return missing
+    obj = f"package:{package.pk}"
+    missing = [
+        Missing("G9", text, code, object=obj, url=url)
+        for view in slot_views(package)
+        if not view.approved
+        for text, code in [_unsigned(view)]
+    ]
+    return missing + undecided_missing(package) + _window(package)
+
+
+def _unsigned(view: SlotView) -> tuple[str, str]:
+    """What a slot without its approvals lacks, and the code of it."""
+    if view.lapsed:
+        text = _("the %(slot)s signature: its time was over; ask for it again") % {"slot": view.label}
+        return text, f"signoff.{view.slot}.expired"
+    if view.closed:
+        why = "; ".join(f"{item}: {item.hindrance}" for item in view.candidates)
+        text = _("a signer for the slot %(slot)s; nobody may sign it now (%(why)s)") % {
+            "slot": view.label,
+            "why": why or _("nobody has this role"),
+        }
+        return text, f"signoff.{view.slot}.no_signer"
+    text = _("the %(slot)s signature: %(meaning)s") % {"slot": view.label, "meaning": view.meaning}
+    if view.quorum > 1:
+        signed = sum(row.state in CURRENT_APPROVALS for row in view.seats)
+        text += " " + _("(%(signed)d of %(quorum)d)") % {"signed": signed, "quorum": view.quorum}
+    return text, f"signoff.{view.slot}"
+
+
+def _window(package: Package) -> list[Missing]:
+    """The policy's days for objections, while they are not over."""
+    until = objections_until(package)
+    if until is None or until <= timezone.now():
+        return []
+    text = _("the end of the time for objections, %(until)s UTC") % {"until": f"{until:%Y-%m-%d %H:%M}"}
+    url = reverse("reviews:package", args=[package.pk]) + "#objections"
+    return [Missing("G9", text, "objection.window", object=f"package:{package.pk}", url=url)]
 
 
 def _no_current_package(project: Project) -> list[Missing]:
@@ -154,6 +186,53 @@ def check_observer(project: Project) -> list[Missing]:
     ]
 
 
+def check_conditions(project: Project) -> list[Missing]:
+    """G10, before the launch is observed and before the end: no condition of the decision is open."""
+    url = reverse("reviews:decision", args=[project.pk]) + "#conditions"
+    return [
+        Missing(
+            "G10",
+            _("open condition: %(text)s (%(owner)s, due %(due)s)")
+            % {"text": condition.text, "owner": condition.owner, "due": condition.due_on.isoformat()},
+            "condition.open",
+            object=f"condition:{condition.pk}",
+            url=url,
+        )
+        for condition in open_conditions(project)
+    ]
+
+
+def check_tasks_done(project: Project) -> list[Missing]:
+    """G11, before the end: budget, procurement and launch are done, unless the POC stopped."""
+    if _stops(project):
+        return []
+    url = reverse("reviews:follow_through", args=[project.pk])
+    return [
+        Missing(
+            "G11", _("%(task)s is not done yet") % {"task": view.label}, f"task.{view.kind}.open", url=url
+        )
+        for view in task_views(project)
+        if view.task is None or view.task.state != TaskState.DONE
+    ]
+
+
+def check_observed(project: Project) -> list[Missing]:
+    """G12, before the end: capacity, cost and stability were each read and closed, unless the POC stopped."""
+    if _stops(project):
+        return []
+    url = reverse("reviews:observation", args=[project.pk])
+    missing = []
+    for view in observation_views(project):
+        row = view.observation
+        if row is None or not row.readings.all():
+            text = _("a reading of %(what)s") % {"what": view.label}
+            missing.append(Missing("G12", text, f"reading.{view.kind}", url=url))
+        elif row.state != ObservationState.CLOSED:
+            text = _("the end of the observation of %(what)s") % {"what": view.label}
+            missing.append(Missing("G12", text, f"observation.{view.kind}.open", url=url))
+    return missing
+
+
 def _stops(project: Project) -> bool:
     decision = current_decision(project)
     return (
@@ -180,12 +259,20 @@ GATES = [
         check_signatures,
         waivable=False,
     ),
-    Gate("G10", gettext_lazy("The decision names who confirmed it"), ProjectState.DECIDED, check_confirmer),
+    Gate(
+        "G10",
+        gettext_lazy("The decision names who confirmed it"),
+        ProjectState.DECIDED,
+        check_confirmer,
+        waivable=False,
+        later={ProjectState.OBSERVING: check_conditions, ProjectState.CLOSED: check_conditions},
+    ),
     Gate(
         "G11",
         gettext_lazy("Budget, procurement and launch have an owner and a date"),
         ProjectState.FOLLOW_THROUGH,
         check_follow_through,
+        later={ProjectState.CLOSED: check_tasks_done},
     ),
     Gate(
         "G12",
@@ -193,5 +280,6 @@ GATES = [
         ProjectState.OBSERVING,
         check_observer,
         waivable=False,
+        later={ProjectState.CLOSED: check_observed},
     ),
 ]

@@ -1,7 +1,7 @@
 """What waits for one person across their projects: reviews, signatures, decisions, duties, bad endings."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
 from django.urls import reverse
@@ -12,18 +12,25 @@ from pocs.common.actors import Actor
 from pocs.common.errors import Missing, Text
 from pocs.evidence.selectors import waiting_for_review
 from pocs.people.roles import CAPABILITIES
-from pocs.projects.choices import ProjectState
+from pocs.people.selectors import person_behind
 from pocs.projects.models import Project, ProjectMember
 from pocs.projects.selectors import progress_of, projects_visible_to
-from pocs.reviews.choices import DecisionState, ObservationState, SignOffState, TaskState, WaiverState
+from pocs.reviews.choices import (
+    UNDECIDED_OBJECTIONS,
+    DecisionState,
+    ObjectionState,
+    SignOffState,
+    WaiverState,
+)
+from pocs.reviews.duties import ENDED_STATES, Duty, open_duties
 from pocs.reviews.eligibility import candidates
-from pocs.reviews.models import Condition, Decision, FollowThroughTask, Observation, Waiver, is_past
+from pocs.reviews.models import Decision, Escalation, Objection, Waiver, is_past
+from pocs.reviews.objections import answer_hindrance, deciders
 from pocs.reviews.selectors import waiting_packages
 from pocs.reviews.services.decisions import confirm_hindrance
 from pocs.runs.choices import RunState, Validity
 from pocs.runs.models import Run
 
-ENDED_STATES = (ProjectState.CLOSED, ProjectState.CANCELLED)
 BAD_RUNS_WITHIN = timedelta(days=14)
 BAD_RUNS_MAX = 10
 LED_PROJECTS_MAX = 10
@@ -60,9 +67,11 @@ class Inbox:
 
     signatures: list[Item]
     reviews: list[Item]
+    objections: list[Item]
     decisions: list[Item]
     waivers: list[Item]
     duties: list[Item]
+    escalated: list[Item]
     bad_runs: list[Item]
     led: list[LedProject]
     has_projects: bool
@@ -70,8 +79,8 @@ class Inbox:
     @property
     def count(self) -> int:
         """Things to do, without the outlook on one's own projects."""
-        kinds = (self.signatures, self.reviews, self.decisions, self.waivers, self.duties, self.bad_runs)
-        return sum(len(kind) for kind in kinds)
+        mine = (self.signatures, self.reviews, self.objections, self.decisions, self.waivers)
+        return sum(len(kind) for kind in (*mine, self.duties, self.escalated, self.bad_runs))
 
 
 def inbox_of(actor: Actor) -> Inbox:
@@ -80,13 +89,13 @@ def inbox_of(actor: Actor) -> Inbox:
     still_open = [project for project in projects.values() if project.state not in ENDED_STATES]
     roles = _roles(actor, still_open)
     return Inbox(
-        signatures=_signatures(
-            actor, _with(roles, still_open, "signoff.business", "signoff.platform", "signoff.security")
-        ),
+        signatures=_signatures(actor, still_open),
         reviews=_reviews(actor),
+        objections=_objections(actor, still_open),
         decisions=_decisions(actor, _with(roles, still_open, "decision.confirm")),
         waivers=_waivers(actor, _with(roles, still_open, "waiver.grant")),
         duties=_duties(actor, still_open),
+        escalated=_escalated(actor, still_open),
         bad_runs=_bad_runs(actor, still_open),
         led=[_led(project) for project in _with(roles, still_open, "project.advance")[:LED_PROJECTS_MAX]],
         has_projects=bool(projects),
@@ -108,18 +117,25 @@ def _with(roles: dict[int, set[str]], projects: list[Project], *capabilities: st
 
 
 def _signatures(actor: Actor, projects: list[Project]) -> list[Item]:
+    """Slots that this person may sign now, in their own name or as a deputy; each slot once."""
     items = []
     for package in waiting_packages(projects):
-        requested = package.signoffs.filter(state=SignOffState.REQUESTED)
-        mine = candidates(package.project, package)
-        for signoff in requested:
-            if any(item.eligible and item.user.pk == actor.user_id for item in mine[signoff.slot]):
-                title = _("Sign package %(number)d: %(slot)s") % {
-                    "number": package.number,
-                    "slot": signoff.get_slot_display(),
-                }
-                url = reverse("reviews:package", args=[package.pk])
-                items.append(Item(title, package.project, url, _(signoff.meaning)))
+        requested = package.signoffs.filter(state=SignOffState.REQUESTED).order_by("slot", "seat")
+        asked = {signoff.slot: signoff for signoff in requested if not signoff.lapsed}
+        found = candidates(package.project, package) if asked else {}
+        for slot, signoff in asked.items():
+            able = [item for item in found[slot] if item.eligible and item.user.pk == actor.user_id]
+            if not able:
+                continue
+            title = _("Sign package %(number)d: %(slot)s") % {
+                "number": package.number,
+                "slot": signoff.get_slot_display(),
+            }
+            if able[0].on_behalf_of is not None:
+                title += " · " + _("for %(who)s") % {"who": able[0].on_behalf_of}
+            due = signoff.expires_at.date() if signoff.expires_at else None
+            url = reverse("reviews:package", args=[package.pk])
+            items.append(Item(title, package.project, url, _(signoff.meaning), due))
     return items
 
 
@@ -168,50 +184,44 @@ def _waivers(actor: Actor, projects: list[Project]) -> list[Item]:
 
 def _duties(actor: Actor, projects: list[Project]) -> list[Item]:
     """Conditions, tasks and observations that carry the person's name; the overdue and early ones first."""
-    conditions = Condition.objects.filter(
-        decision__project__in=projects,
-        decision__state=DecisionState.CONFIRMED,
-        owner_id=actor.user_id,
-        closed_at__isnull=True,
-    ).select_related("decision__project")
-    tasks = FollowThroughTask.objects.filter(
-        project__in=projects, owner_id=actor.user_id, state=TaskState.OPEN
-    ).select_related("project")
-    observations = (
-        Observation.objects.filter(project__in=projects, observer_id=actor.user_id)
-        .exclude(state=ObservationState.CLOSED)
-        .select_related("project")
+    return [_duty(duty) for duty in open_duties(projects=projects, owner_id=actor.user_id or 0)]
+
+
+def _duty(duty: Duty) -> Item:
+    return Item(
+        duty.title, duty.project, reverse(duty.route, args=[duty.project.pk]), duty.detail, duty.due_on
     )
-    items = [
-        Item(
-            _("Close the condition “%(text)s”") % {"text": condition.text[:100]},
-            condition.decision.project,
-            reverse("reviews:decision", args=[condition.decision.project_id]),
-            due_on=condition.due_on,
-        )
-        for condition in conditions
+
+
+def _escalated(actor: Actor, projects: list[Project]) -> list[Item]:
+    """Overdue duties of others of which this person was told: as their team, as lead, as decision maker."""
+    told = Escalation.objects.filter(project__in=projects, told=actor.user_id or 0)
+    keys = set(told.values_list("object_type", "object_id", "due_on"))
+    return [
+        replace(_duty(duty), detail=_("overdue with %(owner)s") % {"owner": duty.owner or _("nobody")})
+        for duty in open_duties(projects=projects, overdue=True)
+        if (duty.row._meta.label_lower, duty.row.pk, duty.due_on) in keys
+        and (duty.owner is None or duty.owner.pk != actor.user_id)
     ]
-    items += [
-        Item(
-            _("Follow-through: %(task)s") % {"task": task.get_kind_display()},
-            task.project,
-            reverse("reviews:follow_through", args=[task.project_id]),
-            task.note[:140],
-            task.due_on,
-        )
-        for task in tasks
-    ]
-    items += [
-        Item(
-            _("Observe: %(what)s") % {"what": observation.get_kind_display()},
-            observation.project,
-            reverse("reviews:observation", args=[observation.project_id]),
-            due_on=observation.next_reading_on,
-        )
-        for observation in observations
-        if observation.project.state in (ProjectState.FOLLOW_THROUGH, ProjectState.OBSERVING)
-    ]
-    return sorted(items, key=lambda item: (item.due_on is None, item.due_on or date.max, str(item.title)))
+
+
+def _objections(actor: Actor, projects: list[Project]) -> list[Item]:
+    """Objections that this person may answer, or rule on."""
+    rows = Objection.objects.filter(package__project__in=projects, state__in=UNDECIDED_OBJECTIONS)
+    user = person_behind(actor)
+    items = []
+    for row in rows.select_related("package__project", "revision__evidence", "raised_by") if user else []:
+        if row.state == ObjectionState.OPEN and not answer_hindrance(row, user):
+            title = _("Answer the objection to package %(number)d") % {"number": row.package.number}
+        elif row.state == ObjectionState.ANSWERED and any(
+            person.pk == actor.user_id and not why for person, why in deciders(row)
+        ):
+            title = _("Rule on the objection to package %(number)d") % {"number": row.package.number}
+        else:
+            continue
+        url = reverse("reviews:package", args=[row.package_id]) + "#objections"
+        items.append(Item(title, row.package.project, url, f"{row.rule} · {row.line}"[:140]))
+    return items
 
 
 def _bad_runs(actor: Actor, projects: list[Project]) -> list[Item]:

@@ -10,7 +10,7 @@ from pocs.evidence.models import EvidenceRevision
 from pocs.projects.choices import ScenarioState
 from pocs.projects.models import Project, ScenarioVersion
 from pocs.reviews.choices import WaiverState
-from pocs.reviews.models import BusinessResult, Conclusion
+from pocs.reviews.models import BusinessResult, Conclusion, Package
 from pocs.reviews.policy import policy_in_force
 from pocs.runs.models import Run
 
@@ -59,10 +59,11 @@ def newest_revisions(project: Project) -> list[EvidenceRevision]:
     return sorted(newest.values(), key=lambda revision: (revision.evidence.type, revision.evidence_id))
 
 
-def manifest_of(project: Project, number: int) -> dict[str, Any]:
+def manifest_of(project: Project, number: int, policy: dict[str, Any] | None = None) -> dict[str, Any]:
     """What package `number` of the project would hold if it were frozen now.
 
     The number is part of it, so that no two packages share a digest even over the same content.
+    `policy` is that of a package frozen before: a later policy does not concern it.
     """
     project = Project.objects.get(pk=project.pk)
     revisions = newest_revisions(project)
@@ -79,13 +80,13 @@ def manifest_of(project: Project, number: int) -> dict[str, Any]:
         "conclusion": _texts(Conclusion.objects.filter(project=project).first(), CONCLUSION_FIELDS),
         "business_result": _texts(BusinessResult.objects.filter(project=project).first(), BUSINESS_FIELDS),
         "waivers": _waivers(project),
-        "policy": policy_in_force(),
+        "policy": policy_in_force(project.organisation_id) if policy is None else policy,
     }
 
 
-def manifest_digest(project: Project, number: int) -> str:
-    """SHA-256 over the canonical form of `manifest_of(project, number)`."""
-    return digest(manifest_of(project, number))
+def digest_now(package: Package) -> str:
+    """The digest that the package would have if its project's material were frozen now in its place."""
+    return digest(manifest_of(package.project, package.number, package.manifest["policy"]))
 
 
 def _number(run: Run) -> int:

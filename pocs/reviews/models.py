@@ -4,31 +4,76 @@ from datetime import date
 
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pocs.common.models import VersionedModel
-from pocs.people.models import User
-from pocs.projects.models import Project
+from pocs.evidence.models import EvidenceRevision
+from pocs.people.models import Organisation, User
+from pocs.projects.models import CIToken, Project, ScenarioVersion
 from pocs.reviews.choices import (
     ACCEPTING,
     CURRENT_APPROVALS,
+    UNDECIDED_OBJECTIONS,
     DecisionOutcome,
     DecisionState,
+    EscalationLevel,
     NextStep,
+    ObjectionState,
     ObservationKind,
     ObservationState,
     PackageState,
+    ReadingSource,
     SignOffState,
     Slot,
     TaskKind,
     TaskState,
     WaiverState,
 )
+from pocs.runs.models import Run, Target
 
 
 def is_past(day: date | None) -> bool:
     """Whether a due date lies before today (UTC)."""
     return day is not None and day < timezone.now().date()
+
+
+def _for(deputy: User, principal: User) -> str:
+    return gettext("%(deputy)s for %(principal)s") % {"deputy": deputy, "principal": principal}
+
+
+class ReviewPolicy(VersionedModel):
+    """What an organisation asks of a review; each package is signed under the one it was frozen with."""
+
+    organisation = models.OneToOneField(Organisation, models.PROTECT, related_name="review_policy")
+    quorum_business = models.PositiveSmallIntegerField(_("signatures of business"), default=1)
+    quorum_platform = models.PositiveSmallIntegerField(_("signatures of platform"), default=1)
+    quorum_security = models.PositiveSmallIntegerField(_("signatures of security"), default=1)
+    request_days = models.PositiveSmallIntegerField(_("days in which a signature is given"), default=30)
+    signature_days = models.PositiveSmallIntegerField(
+        _("days in which an approval is decided upon"), default=90
+    )
+    objection_days = models.PositiveSmallIntegerField(
+        _("days for objections before a decision is confirmed"), default=0
+    )
+    updated_by = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(
+                    quorum_business__gte=1,
+                    quorum_platform__gte=1,
+                    quorum_security__gte=1,
+                    request_days__gte=1,
+                    signature_days__gte=1,
+                ),
+                name="review_policy_asks_for_something",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return str(self.organisation)
 
 
 class Conclusion(VersionedModel):
@@ -90,6 +135,7 @@ class SignOff(VersionedModel):
 
     package = models.ForeignKey(Package, models.CASCADE, related_name="signoffs")
     slot = models.CharField(max_length=10, choices=Slot.choices)
+    seat = models.PositiveSmallIntegerField(default=1)  # 1 to the slot's quorum
     state = models.CharField(max_length=26, choices=SignOffState.choices, default=SignOffState.REQUESTED)
     meaning = models.CharField(max_length=200)
     signer = models.ForeignKey(User, models.PROTECT, related_name="signoffs", null=True)
@@ -97,16 +143,23 @@ class SignOff(VersionedModel):
     digest = models.CharField(max_length=64)
     comment = models.TextField(blank=True)  # the reason, when rejected; the conditions, when conditional
     signed_at = models.DateTimeField(null=True)
+    # of a request: when it is asked no longer; of an approval: when it counts no longer; null: never
+    expires_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     ended_reason = models.CharField(max_length=300, blank=True)
 
     class Meta:
-        ordering = ["package_id", "slot", "id"]
+        ordering = ["package_id", "slot", "seat", "id"]
         constraints = [
             models.UniqueConstraint(
-                fields=["package", "slot"],
+                fields=["package", "slot", "seat"],
                 condition=models.Q(state__in=["requested", *CURRENT_APPROVALS, "rejected"]),
-                name="one_current_signoff_per_slot",
+                name="one_current_signoff_per_seat",
+            ),
+            models.UniqueConstraint(
+                fields=["package", "on_behalf_of"],
+                condition=models.Q(state__in=[*CURRENT_APPROVALS, "rejected"]),
+                name="one_slot_per_principal",
             ),
             models.UniqueConstraint(
                 fields=["package", "signer"],
@@ -117,6 +170,21 @@ class SignOff(VersionedModel):
 
     def __str__(self) -> str:
         return f"{self.package} {self.slot}"
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether its time is over, although nothing has ended it yet."""
+        waits = self.state in (SignOffState.REQUESTED, *CURRENT_APPROVALS)
+        return waits and self.expires_at is not None and self.expires_at <= timezone.now()
+
+    @property
+    def signed_as(self) -> str:
+        """Who signed, and for whom: "B for A"; empty while nobody has."""
+        if self.signer is None:
+            return ""
+        if self.on_behalf_of is None:
+            return str(self.signer)
+        return _for(self.signer, self.on_behalf_of)
 
 
 class Waiver(VersionedModel):
@@ -184,6 +252,7 @@ class Condition(VersionedModel):
     closed_at = models.DateTimeField(null=True)
     closed_by = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
     closing_evidence = models.TextField(_("what closes it"), blank=True)
+    closing_revision = models.ForeignKey(EvidenceRevision, models.PROTECT, related_name="+", null=True)
 
     class Meta:
         ordering = ["due_on", "id"]
@@ -247,17 +316,102 @@ class Observation(VersionedModel):
 
 
 class ObservationReading(models.Model):
-    """One reading: value with unit, when, by whom."""
+    """One reading: value with unit, when, by whom, and where it comes from."""
 
     observation = models.ForeignKey(Observation, models.CASCADE, related_name="readings")
     at = models.DateTimeField()
     value = models.DecimalField(max_digits=18, decimal_places=4)
     unit = models.CharField(_("unit"), max_length=40)
     note = models.TextField(_("note"), blank=True)
-    entered_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    source = models.CharField(max_length=6, choices=ReadingSource.choices, default=ReadingSource.HAND)
+    entered_by = models.ForeignKey(User, models.PROTECT, related_name="+")  # a token's sponsor counts
+    token = models.ForeignKey(CIToken, models.PROTECT, related_name="+", null=True)
+    run = models.ForeignKey(Run, models.PROTECT, related_name="+", null=True)
 
     class Meta:
         ordering = ["-at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["observation", "run"],
+                condition=models.Q(run__isnull=False),
+                name="reading_once_a_run",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.value} {self.unit}"
+
+
+class ObservationSchedule(VersionedModel):
+    """A run that is repeated while the project is observed; its figures become readings."""
+
+    project = models.OneToOneField(Project, models.CASCADE, related_name="observation_schedule")
+    scenario_version = models.ForeignKey(ScenarioVersion, models.PROTECT, related_name="+")
+    target = models.ForeignKey(Target, models.PROTECT, related_name="+")
+    every_days = models.PositiveSmallIntegerField(_("every … days"))
+    cost_per_hour = models.DecimalField(
+        _("cost of the target per hour"), max_digits=12, decimal_places=4, null=True, blank=True
+    )
+    currency = models.CharField(_("currency"), max_length=8, blank=True)
+    active = models.BooleanField(_("active"), default=True)
+    next_on = models.DateField(_("next run"))
+    last_run = models.ForeignKey(Run, models.PROTECT, related_name="+", null=True)
+    last_problem = models.CharField(max_length=300, blank=True)
+    set_by = models.ForeignKey(User, models.PROTECT, related_name="+")  # in whose name it runs
+
+    def __str__(self) -> str:
+        return f"{self.scenario_version} · {self.target}"
+
+
+class Objection(VersionedModel):
+    """Somebody of the project says which line breaks which rule; nothing is approved until it is decided."""
+
+    package = models.ForeignKey(Package, models.CASCADE, related_name="objections")
+    revision = models.ForeignKey(EvidenceRevision, models.PROTECT, related_name="+", null=True)
+    key = models.CharField(max_length=800)  # see `pocs.reviews.citations`
+    line = models.CharField(_("line"), max_length=800)  # its name in words, as it was when cited
+    quote = models.TextField(_("what it says"), blank=True)
+    rule = models.CharField(_("rule"), max_length=8)
+    statement = models.TextField(_("what is wrong with it"))
+    state = models.CharField(max_length=10, choices=ObjectionState.choices, default=ObjectionState.OPEN)
+    raised_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    answer = models.TextField(_("answer"), blank=True)
+    answered_by = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
+    answered_at = models.DateTimeField(null=True)
+    ruling = models.TextField(_("ruling"), blank=True)
+    ruled_by = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.line}"[:300]
+
+    @property
+    def undecided(self) -> bool:
+        return self.state in UNDECIDED_OBJECTIONS
+
+
+class Escalation(models.Model):
+    """Somebody was told that a duty is overdue; once per duty, date and level."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="escalations")
+    object_type = models.CharField(max_length=80)
+    object_id = models.PositiveBigIntegerField()
+    title = models.CharField(max_length=300)
+    due_on = models.DateField()
+    level = models.PositiveSmallIntegerField(choices=EscalationLevel.choices)
+    told = models.ManyToManyField(User, related_name="+")
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["object_type", "object_id", "due_on", "level"], name="escalation_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.title

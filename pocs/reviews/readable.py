@@ -150,8 +150,14 @@ def _policy(policy: dict[str, Any]) -> list[Line]:
     signatures = "; ".join(
         f"{names.get(slot, slot)}: {item['quorum']}" for slot, item in policy["signatures"].items()
     )
+    days = {
+        _("Days in which a signature is given"): policy.get("request_days"),
+        _("Days in which an approval is decided upon"): policy.get("signature_days"),
+        _("Days for objections before a decision is confirmed"): policy.get("objection_days"),
+    }
     return [
         Line(_("Signatures"), signatures),
+        *(Line(label, str(value)) for label, value in days.items() if value is not None),
         Line(_("Rules"), _("Contributors do not sign; one person fills one slot; a rejection is a veto.")),
         Line(_("Never waived"), ", ".join(policy["never_waived"])),
     ]

@@ -31,15 +31,19 @@ from pocs.reviews.models import (
     Condition,
     Decision,
     FollowThroughTask,
+    Objection,
     Observation,
     ObservationReading,
+    ObservationSchedule,
     Package,
     SignOff,
     Waiver,
 )
-from pocs.reviews.policy import NEVER_WAIVED
+from pocs.reviews.policy import NEVER_WAIVED, quorum_of
 
 InProject = TypeVar("InProject", Package, Waiver, Decision)
+
+_PEOPLE = ("raised_by", "answered_by", "ruled_by")
 
 
 def packages_of(actor: Actor, project: Project) -> QuerySet[Package]:
@@ -61,6 +65,21 @@ def signoff_get(actor: Actor, pk: int) -> SignOff:
     row = rows.select_related("package__project", "signer").first()
     if row is None or not policies.allowed(actor, "project.view", row.package.project):
         raise NotFound(_("There is no such signature."))
+    return row
+
+
+def objections_of(actor: Actor, package: Package) -> QuerySet[Objection]:
+    """The objections to a package, newest first."""
+    policies.require(actor, "project.view", package.project)
+    rows = Objection.objects.filter(package=package).select_related("package__project", "revision", *_PEOPLE)
+    return rows.order_by("-id")
+
+
+def objection_get(actor: Actor, pk: int) -> Objection:
+    rows = Objection.objects.filter(pk=pk, package__project__organisation_id=actor.organisation_id)
+    row = rows.select_related("package__project", "revision", *_PEOPLE).first()
+    if row is None or not policies.allowed(actor, "project.view", row.package.project):
+        raise NotFound(_("There is no such objection."))
     return row
 
 
@@ -89,7 +108,9 @@ def decisions_of(actor: Actor, project: Project) -> QuerySet[Decision]:
     rows = Decision.objects.filter(project=project)
     return (
         rows.select_related("project", "package", "proposed_by", "confirmed_by")
-        .prefetch_related("conditions__owner", "conditions__closed_by")
+        .prefetch_related(
+            "conditions__owner", "conditions__closed_by", "conditions__closing_revision__evidence"
+        )
         .order_by("-id")
     )
 
@@ -152,9 +173,21 @@ def observation_get(actor: Actor, project: Project, kind: str) -> Observation:
     return rows.first() or Observation(project=project, kind=kind, version=0)
 
 
+def schedule_of(actor: Actor, project: Project) -> ObservationSchedule:
+    """The repeated run of the observation; one that nobody has set yet is an unsaved row with version 0."""
+    policies.require(actor, "project.view", project)
+    rows = ObservationSchedule.objects.filter(project=project)
+    found = rows.select_related(
+        "project", "scenario_version__scenario", "target", "last_run", "set_by"
+    ).first()
+    return found or ObservationSchedule(project=project, version=0)
+
+
 def readings_of(observation: Observation) -> QuerySet[ObservationReading]:
     """Readings of an observation that was read through `observation_get`, newest first."""
-    return ObservationReading.objects.filter(observation_id=observation.pk).select_related("entered_by")
+    return ObservationReading.objects.filter(observation_id=observation.pk).select_related(
+        "entered_by", "run"
+    )
 
 
 def person_of(project: Project, pk: int) -> User | None:
@@ -204,65 +237,93 @@ def task_views(project: Project) -> list[TaskView]:
 def observation_views(project: Project) -> list[ObservationView]:
     """Capacity, cost and stability, in this order."""
     rows = Observation.objects.filter(project=project).select_related("observer")
-    found = {row.kind: row for row in rows.prefetch_related("readings__entered_by")}
+    found = {row.kind: row for row in rows.prefetch_related("readings__entered_by", "readings__run")}
     return [ObservationView(kind, found.get(kind.value)) for kind in ObservationKind]
 
 
 @dataclass(frozen=True)
 class SlotView:
-    """One slot of a package as a reader sees it: its signature, its history, who may sign and why not."""
+    """One slot of a package as a reader sees it: its seats, its history, who may sign and why not.
+
+    `current` is the seat that says most about the slot: a rejection, else what is still open, else the
+    last approval. `mine` holds the acting person's candidacies: by their own role and as a deputy.
+    """
 
     slot: Slot
     meaning: Text
-    current: SignOff | None
+    quorum: int
+    seats: list[SignOff]
     history: list[SignOff] = field(default_factory=list)
     candidates: list[Candidate] = field(default_factory=list)
-    mine: Candidate | None = None
+    mine: list[Candidate] = field(default_factory=list)
 
     @property
     def label(self) -> Text:
         return self.slot.label
 
     @property
+    def current(self) -> SignOff | None:
+        by_weight = sorted(
+            self.seats, key=lambda row: (row.state != SignOffState.REJECTED, row.state in FILLING)
+        )
+        return by_weight[0] if by_weight else None
+
+    @property
     def filled(self) -> bool:
-        return self.current is not None and self.current.state in FILLING
+        return len(self.seats) >= self.quorum and all(row.state in FILLING for row in self.seats)
 
     @property
     def approved(self) -> bool:
-        return self.current is not None and self.current.state in CURRENT_APPROVALS
+        """Whether as many approvals stand as the policy asks for."""
+        standing = [row for row in self.seats if row.state in CURRENT_APPROVALS and not row.lapsed]
+        return len(standing) >= self.quorum
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether the slot lacks a signature that is asked for no longer: the lead may ask again."""
+        asked = [
+            row for row in self.seats if row.state in (SignOffState.REQUESTED, *FILLING) and not row.lapsed
+        ]
+        return len(asked) < self.quorum
 
     @property
     def closed(self) -> bool:
         """Whether nobody could sign this slot now."""
         return not self.filled and not any(candidate.eligible for candidate in self.candidates)
 
+    @property
+    def names(self) -> str:
+        """Who signed, one after the other."""
+        return ", ".join(row.signed_as for row in self.seats if row.signed_as)
+
 
 def slot_views(package: Package, actor: Actor | None = None) -> list[SlotView]:
-    """The three slots of the package; `mine` is the acting person's own candidacy, if they hold the role.
+    """The three slots of the package; `mine` is filled for the acting person.
 
     Candidates are looked up only while the package takes signatures.
     """
     waiting = package.state == PackageState.FROZEN
     found = candidates(package.project, package) if waiting else {slot.value: [] for slot in Slot}
-    signoffs = list(package.signoffs.select_related("signer", "on_behalf_of").order_by("id"))
-    views = []
-    for slot in Slot:
-        rows = [row for row in signoffs if row.slot == slot.value]
-        current = next((row for row in reversed(rows) if row.state != SignOffState.WITHDRAWN), None)
-        own = [
-            item for item in found[slot.value] if actor and actor.is_person and item.user.pk == actor.user_id
-        ]
-        views.append(
-            SlotView(
-                slot=slot,
-                meaning=_(rows[0].meaning) if rows else "",
-                current=current,
-                history=[row for row in rows if row is not current],
-                candidates=found[slot.value],
-                mine=own[0] if own else None,
-            )
-        )
-    return views
+    rows = list(package.signoffs.select_related("signer", "on_behalf_of").order_by("id"))
+    acting = actor.user_id if actor is not None and actor.is_person else None
+    return [_slot_view(package, slot, rows, found[slot.value], acting) for slot in Slot]
+
+
+def _slot_view(
+    package: Package, slot: Slot, signoffs: list[SignOff], found: list[Candidate], acting: int | None
+) -> SlotView:
+    rows = [row for row in signoffs if row.slot == slot.value]
+    newest = {row.seat: row for row in rows if row.state != SignOffState.WITHDRAWN}
+    seats = [newest[seat] for seat in sorted(newest)]
+    return SlotView(
+        slot=slot,
+        meaning=_(rows[0].meaning) if rows else "",
+        quorum=quorum_of(package, slot.value),
+        seats=seats,
+        history=[row for row in rows if row not in seats],
+        candidates=found,
+        mine=[item for item in found if acting is not None and item.user.pk == acting],
+    )
 
 
 def difference_to_previous(package: Package) -> tuple[Package | None, list[Difference]]:

@@ -12,9 +12,16 @@ from pocs.common.versions import save_version
 from pocs.projects import services as project_services
 from pocs.projects.choices import ProjectState
 from pocs.projects.models import Project
-from pocs.reviews.choices import CURRENT_APPROVALS, DecisionState, PackageState, SignOffState
-from pocs.reviews.manifest import manifest_digest
-from pocs.reviews.models import Decision, Package, SignOff
+from pocs.reviews.choices import (
+    CURRENT_APPROVALS,
+    UNDECIDED_OBJECTIONS,
+    DecisionState,
+    ObjectionState,
+    PackageState,
+    SignOffState,
+)
+from pocs.reviews.manifest import digest_now
+from pocs.reviews.models import Decision, Objection, Package, SignOff
 
 CURRENT_STATES = (PackageState.FROZEN, PackageState.APPROVED)
 
@@ -37,7 +44,7 @@ def on_project_change(project: Project, actor: Actor, obj: models.Model, what: s
             .order_by("-number")
             .first()
         )
-        if package is not None and manifest_digest(project, package.number) != package.digest:
+        if package is not None and digest_now(package) != package.digest:
             package_mark_stale(package=package, actor=actor, obj=obj, what=what)
 
 
@@ -61,6 +68,8 @@ def package_mark_stale(*, package: Package, actor: Actor, obj: models.Model, wha
         _end(actor, project, signoff, SignOffState.STALE, reason)
     for signoff in package.signoffs.filter(state=SignOffState.REQUESTED):
         _end(actor, project, signoff, SignOffState.EXPIRED, reason)
+    for objection in package.objections.filter(state__in=UNDECIDED_OBJECTIONS):
+        _end_objection(actor, objection)
     in_review = Project.objects.filter(pk=project.pk, state=ProjectState.IN_REVIEW).exists()
     if in_review:
         for decision in package.decisions.filter(state=DecisionState.PROPOSED):
@@ -93,4 +102,18 @@ def _end(actor: Actor, project: Project, row: SignOff | Decision, to: str, reaso
         project_id=project.pk,
         before={"state": before},
         after={"state": to, "reason": reason},
+    )
+
+
+def _end_objection(actor: Actor, objection: Objection) -> None:
+    """The line it cites is no longer what is signed; it may be raised again on the next package."""
+    before = str(objection.state)
+    save_version(objection, state=ObjectionState.OVERTAKEN, ended_at=timezone.now())
+    audit.record(
+        actor=actor,
+        verb="objection.overtaken",
+        obj=objection,
+        project_id=objection.package.project_id,
+        before={"state": before},
+        after={"state": ObjectionState.OVERTAKEN},
     )

@@ -7,7 +7,7 @@ from django.utils.translation import gettext_lazy as _
 
 from pocs.common.actors import Actor
 from pocs.people.roles import OrganisationRole
-from pocs.people.selectors import teams_of
+from pocs.people.selectors import active_people_of, teams_of
 
 
 class PlaceForm(forms.Form):
@@ -32,3 +32,21 @@ class PersonForm(PlaceForm):
 class TeamForm(forms.Form):
     name = forms.CharField(label=_("name"), max_length=120)
     contact = forms.CharField(label=_("contact or alert route"), max_length=200, required=False)
+
+
+class DelegationForm(forms.Form):
+    """Who signs for the reader, and on which days."""
+
+    deputy: forms.ModelChoiceField = forms.ModelChoiceField(label=_("deputy"), queryset=None)
+    starts_on = forms.DateField(label=_("from"), widget=forms.DateInput(attrs={"type": "date"}))
+    ends_on = forms.DateField(
+        label=_("until"),
+        widget=forms.DateInput(attrs={"type": "date"}),
+        help_text=_("The last day on which it holds."),
+    )
+    reason = forms.CharField(label=_("reason"), max_length=300)
+
+    def __init__(self, *args: Any, actor: Actor, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        people = active_people_of(actor).exclude(pk=actor.user_id)
+        self.fields["deputy"].queryset = people  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ class AffectedView(ActorGenericView):
         summary="List something affected",
     )
     def post(self, request: Request, pk: int) -> Response:
-        project = selectors.project_get(self.actor, pk)
+        project = selectors.project_get(self.actor, pk, "project.edit")
         serializer = AffectedSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         item = services.affected_add(actor=self.actor, project=project, **serializer.validated_data)

@@ -32,7 +32,7 @@ class ScenariosView(ActorGenericView):
         summary="Create a scenario, or the next version of a known one, in draft",
     )
     def post(self, request: Request, pk: int) -> Response:
-        project = selectors.project_get(self.actor, pk)
+        project = selectors.project_get(self.actor, pk, "scenario.edit")
 
         def produce() -> Response:
             serializer = ScenarioSerializer(data=request.data)

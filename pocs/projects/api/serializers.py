@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from pocs.common.api.serializers import MissingSerializer, StrictSerializer
-from pocs.common.audit import verb_name
+from pocs.common.audit import object_name, verb_name
 from pocs.common.models import AuditEntry
 from pocs.people.roles import ProjectRole
 from pocs.projects.blueprints import ScenarioDraft
@@ -159,6 +159,7 @@ class HistorySerializer(serializers.ModelSerializer):
     """One audit entry; `hash` covers all of it and `previous_hash`."""
 
     verb_text = serializers.SerializerMethodField()
+    object_text = serializers.SerializerMethodField()
 
     class Meta:
         model = AuditEntry
@@ -171,11 +172,15 @@ class HistorySerializer(serializers.ModelSerializer):
             "object_type",
             "object_id",
             "object_label",
+            "object_text",
             "before",
             "after",
             "previous_hash",
             "hash",
         ]
+
+    def get_object_text(self, entry: AuditEntry) -> str:
+        return object_name(entry) or entry.object_label
 
     def get_verb_text(self, entry: AuditEntry) -> str:
         return verb_name(entry.verb)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from pocs.projects.api import plan_views, scenario_views, views
+from pocs.projects.api import audit_views, plan_views, scenario_views, token_views, views
 
 urlpatterns = [
     path("projects/", views.ProjectsView.as_view(), name="api-projects"),
@@ -15,6 +15,14 @@ urlpatterns = [
     path("projects/<int:pk>/history/", views.HistoryView.as_view(), name="api-history"),
     path("projects/<int:pk>/members/", views.MembersView.as_view(), name="api-members"),
     path("projects/<int:pk>/members/<int:member>/", views.MemberView.as_view(), name="api-member"),
+    path("projects/<int:pk>/tokens/", token_views.TokensView.as_view(), name="api-tokens"),
+    path(
+        "projects/<int:pk>/tokens/<int:token>/revoke/",
+        token_views.TokenRevokeView.as_view(),
+        name="api-token-revoke",
+    ),
+    path("audit/", audit_views.AuditView.as_view(), name="api-audit"),
+    path("audit/verification/", audit_views.VerificationView.as_view(), name="api-audit-verification"),
     path("projects/<int:pk>/affected/", plan_views.AffectedView.as_view(), name="api-affected"),
     path(
         "projects/<int:pk>/affected/<int:item>/",

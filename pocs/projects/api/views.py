@@ -11,6 +11,7 @@ from pocs.common.api.idempotency import idempotent
 from pocs.common.api.pagination import CursorPages
 from pocs.common.api.serializers import ProblemSerializer
 from pocs.common.api.views import ActorAPIView, ActorGenericView
+from pocs.people import policies
 from pocs.projects import selectors, services
 from pocs.projects.api.serializers import (
     AdvanceSerializer,
@@ -139,7 +140,7 @@ class AdvanceView(ActorAPIView):
         summary="Take the project to its next state; 409 says what is missing",
     )
     def post(self, request: Request, pk: int) -> Response:
-        project = selectors.project_get(self.actor, pk)
+        project = selectors.project_get(self.actor, pk, "project.advance")
         serializer = AdvanceSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         moved = services.project_advance(actor=self.actor, project=project, **serializer.validated_data)
@@ -151,7 +152,7 @@ class CancelView(ActorAPIView):
         request=CancelSerializer, responses={200: ProjectSerializer} | REFUSED, summary="Give the project up"
     )
     def post(self, request: Request, pk: int) -> Response:
-        project = selectors.project_get(self.actor, pk)
+        project = selectors.project_get(self.actor, pk, "project.advance")
         serializer = CancelSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         moved = services.project_cancel(actor=self.actor, project=project, **serializer.validated_data)
@@ -186,6 +187,7 @@ class MembersView(ActorGenericView):
     )
     def post(self, request: Request, pk: int) -> Response:
         project = selectors.project_for_members(self.actor, pk)
+        policies.require(self.actor, "project.members", project)
         serializer = MemberSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         asked = serializer.validated_data

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from pocs.common import audit
 from pocs.common.actors import Actor
-from pocs.common.errors import Conflict, FieldError, InvalidInput, NotFound
+from pocs.common.errors import Conflict, FieldError, InvalidInput, NotFound, NotPermitted
 from pocs.people import policies
 from pocs.people.models import User
 from pocs.people.roles import SCOPES
@@ -36,6 +36,7 @@ def token_issue(
     Its sponsor is the actor, or a contributor of the project who answers for it instead.
     `allowed_addresses` are IP addresses or networks; empty means any.
     """
+    _require_person(actor)
     policies.require(actor, "project.tokens", project)
     require_open(project)
     name = name.strip()
@@ -77,6 +78,7 @@ def token_issue(
 
 def token_revoke(*, actor: Actor, project: Project, token: CIToken) -> CIToken:
     """End a token now; it stays listed with its last use."""
+    _require_person(actor)
     policies.require(actor, "project.tokens", project)
     if token.project_id != project.pk:
         raise NotFound(_("There is no such token in this project."))
@@ -88,6 +90,12 @@ def token_revoke(*, actor: Actor, project: Project, token: CIToken) -> CIToken:
         audit.record(actor=actor, verb="token.revoked", obj=token, project_id=project.pk, after=after)
     token.revoked_at = now
     return token
+
+
+def _require_person(actor: Actor) -> None:
+    """No token makes or ends a token, and neither does the system."""
+    if not actor.is_person:
+        raise NotPermitted(_("Only a signed-in person can do this; a token or the system cannot."))
 
 
 def _sponsor(actor: Actor, project: Project, sponsor: User | None, wrong: list[FieldError]) -> int:

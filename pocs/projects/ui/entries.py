@@ -14,13 +14,36 @@ from django.db.models import Field
 from django.utils.translation import get_language, gettext_lazy, override
 from django.utils.translation import gettext as _
 
-from pocs.common.audit import verb_name
+from pocs.common.audit import object_name, verb_name
 from pocs.common.errors import Text
 from pocs.common.models import AuditEntry
+from pocs.people.models import Team, User
 
 LONGEST_VALUE = 300
+#: fields of entries that hold the number of a person or a team
+REFERENCES: dict[str, type[User] | type[Team]] = {
+    "user": User,
+    "sponsor": User,
+    "lead": User,
+    "team": Team,
+    "team_id": Team,
+}
 #: names of fields that models leave to their code, or that only entries have
 FIELD_NAMES: dict[str, Text] = {
+    "answer": gettext_lazy("answer"),
+    "ruling": gettext_lazy("ruling"),
+    "rule": gettext_lazy("rule"),
+    "line": gettext_lazy("line"),
+    "quote": gettext_lazy("what it says"),
+    "statement": gettext_lazy("statement"),
+    "told": gettext_lazy("told"),
+    "level": gettext_lazy("level"),
+    "deputy": gettext_lazy("deputy"),
+    "principal": gettext_lazy("principal"),
+    "starts_on": gettext_lazy("from"),
+    "ends_on": gettext_lazy("until"),
+    "on_behalf_of": gettext_lazy("for"),
+    "conditions": gettext_lazy("conditions"),
     "active": gettext_lazy("active"),
     "allowed_addresses": gettext_lazy("allowed addresses"),
     "at": gettext_lazy("at"),
@@ -118,16 +141,17 @@ def _who(actor: dict[str, Any]) -> str:
 
 def _changes(entry: AuditEntry) -> list[Change]:
     before, after = entry.before or {}, entry.after or {}
-    names = list(dict.fromkeys([*before, *after]))
+    names = [name for name in dict.fromkeys([*before, *after]) if name not in _hidden(before | after)]
     return [
-        Change(
-            _field_name(entry.object_type, name),
-            _value(entry.object_type, before, name),
-            _value(entry.object_type, after, name),
-        )
+        Change(_field_name(entry.object_type, name), _value(entry, before, name), _value(entry, after, name))
         for name in names
         if before.get(name) != after.get(name)
     ]
+
+
+def _hidden(fields: dict[str, Any]) -> set[str]:
+    """What a reader need not see: numbers beside the names that they stand for."""
+    return {"object"} | ({"user"} if "person" in fields else set())
 
 
 def _field(object_type: str, name: str) -> "Field[Any, Any] | None":
@@ -145,11 +169,13 @@ def _field_name(object_type: str, name: str) -> str:
     return name.replace("_", " ") if field is None else str(field.verbose_name)
 
 
-def _value(object_type: str, side: dict[str, Any], name: str) -> str | None:
+def _value(entry: AuditEntry, side: dict[str, Any], name: str) -> str | None:
     value = side.get(name)
     if value is None or value == "":
         return None
-    field = _field(object_type, name)
+    if name in REFERENCES and isinstance(value, int) and not isinstance(value, bool):
+        return _referred(entry.organisation_id, name, value)
+    field = _field(entry.object_type, name)
     choices = dict(field.flatchoices) if field is not None else {}
     if isinstance(value, bool):
         text = _("yes") if value else _("no")
@@ -162,11 +188,20 @@ def _value(object_type: str, side: dict[str, Any], name: str) -> str | None:
     return text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + "…"
 
 
+def _referred(organisation_id: int, name: str, pk: int) -> str:
+    """Whom or what a stored number names; the number itself for somebody who is gone."""
+    found = REFERENCES[name].objects.filter(pk=pk, organisation_id=organisation_id).first()
+    return str(found) if found else f"#{pk}"
+
+
 def _label(entry: AuditEntry) -> str:
     """The object's name; what it says in words of a choice ("Reviewer") reads in the reader's language.
 
     An entry keeps the name as it was written, in the language of whoever made the change.
     """
+    named = object_name(entry)
+    if named is not None:
+        return named
     words = _words(entry.object_type, get_language() or settings.LANGUAGE_CODE)
     return " · ".join(words.get(part, part) for part in entry.object_label.split(" · "))
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from pocs.projects.ui import plan_views, scenario_views, token_views, views
+from pocs.projects.ui import audit_views, plan_views, scenario_views, token_views, views
 
 app_name = "projects"
 urlpatterns = [
@@ -36,5 +36,5 @@ urlpatterns = [
     ),
     path("projects/<int:pk>/tokens/", token_views.tokens, name="tokens"),
     path("projects/<int:pk>/tokens/<int:token>/revoke/", token_views.token_revoke, name="token_revoke"),
-    path("audit/", views.organisation_audit, name="audit"),
+    path("audit/", audit_views.organisation_audit, name="audit"),
 ]

@@ -110,7 +110,7 @@ def project_page(
         "blocks": blocks,
         "progress": selectors.progress_of(project),
         "steps": selectors.steps_of(project),
-        "unlinked": set(may) <= {"project_view"},
+        "unlinked": set(may) <= {"project_view", "project_export", "objection_raise"},
         "last_event": last_number(f"project:{project.pk}"),
         "refusal": refusal,
         "refusal_missing": getattr(refusal, "missing", []),
@@ -239,16 +239,3 @@ def history(request: HttpRequest, pk: int) -> HttpResponseBase:
     found = Paginator(selectors.history(actor, project), HISTORY_PAGE_SIZE).get_page(request.GET.get("page"))
     context = {"project": project, "page": found, "entries": readable(list(found))}
     return render(request, "projects/history.html", context)
-
-
-@require_http_methods(["GET", "POST"])
-@page
-def organisation_audit(request: HttpRequest) -> HttpResponseBase:
-    """The organisation's audit for auditors and leads; a POST verifies the whole chain."""
-    actor = actor_of(request)
-    found = Paginator(selectors.organisation_history(actor), HISTORY_PAGE_SIZE)
-    shown = found.get_page(request.GET.get("page"))
-    context: dict[str, Any] = {"page": shown, "entries": readable(list(shown))}
-    if request.method == "POST":
-        context |= {"verified": True, "problems": selectors.audit_problems(actor)}
-    return render(request, "projects/audit.html", context)

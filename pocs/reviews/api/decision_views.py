@@ -8,6 +8,8 @@ from rest_framework.response import Response
 
 from pocs.common.api.views import ActorAPIView, ActorGenericView
 from pocs.common.errors import Conflict, NotFound
+from pocs.evidence.selectors import revision_get
+from pocs.people import policies
 from pocs.projects.models import Project
 from pocs.projects.selectors import project_get
 from pocs.reviews import selectors, services
@@ -23,6 +25,7 @@ from pocs.reviews.api.serializers import (
     WaiverWriteSerializer,
 )
 from pocs.reviews.models import Package
+from pocs.reviews.services.decisions import closing_require, revoking_require
 
 
 class WaiversView(ActorGenericView):
@@ -38,7 +41,7 @@ class WaiversView(ActorGenericView):
         summary="Ask for a waiver; never without an expiry",
     )
     def post(self, request: Request, pk: int) -> Response:
-        project = project_get(self.actor, pk)
+        project = project_get(self.actor, pk, "waiver.request")
         waiver = services.waiver_request(
             actor=self.actor, project=project, **checked(WaiverWriteSerializer, request)
         )
@@ -70,6 +73,7 @@ class WaiverRefuseView(ActorAPIView):
     )
     def post(self, request: Request, pk: int) -> Response:
         waiver = selectors.waiver_get(self.actor, pk)
+        policies.require(self.actor, "waiver.grant", waiver.project)
         row = services.waiver_refuse(actor=self.actor, waiver=waiver, **checked(NoteWriteSerializer, request))
         return self.answer(row, WaiverSerializer(row).data)
 
@@ -82,6 +86,7 @@ class WaiverRevokeView(ActorAPIView):
     )
     def post(self, request: Request, pk: int) -> Response:
         waiver = selectors.waiver_get(self.actor, pk)
+        policies.require(self.actor, "waiver.grant", waiver.project)
         row = services.waiver_revoke(actor=self.actor, waiver=waiver, **checked(NoteWriteSerializer, request))
         return self.answer(row, WaiverSerializer(row).data)
 
@@ -112,7 +117,7 @@ class DecisionView(ActorAPIView):
         summary="Propose a decision on a package",
     )
     def post(self, request: Request, pk: int) -> Response:
-        project = project_get(self.actor, pk)
+        project = project_get(self.actor, pk, "decision.propose")
         given = checked(DecisionWriteSerializer, request)
         conditions = [
             services.ConditionInput(
@@ -160,6 +165,7 @@ class DecisionRevokeView(ActorAPIView):
     )
     def post(self, request: Request, pk: int) -> Response:
         decision = selectors.decision_get(self.actor, pk)
+        revoking_require(actor=self.actor, decision=decision)
         row = services.decision_revoke(
             actor=self.actor, decision=decision, **checked(ReasonWriteSerializer, request)
         )
@@ -174,7 +180,9 @@ class ConditionCloseView(ActorAPIView):
     )
     def post(self, request: Request, pk: int) -> Response:
         condition = selectors.condition_get(self.actor, pk)
-        row = services.condition_close(
-            actor=self.actor, condition=condition, **checked(CloseWriteSerializer, request)
-        )
+        closing_require(actor=self.actor, condition=condition)
+        given = checked(CloseWriteSerializer, request)
+        number = given.pop("revision", None)
+        revision = None if number is None else revision_get(self.actor, number)
+        row = services.condition_close(actor=self.actor, condition=condition, revision=revision, **given)
         return self.answer(row, ConditionSerializer(row).data)

@@ -9,8 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from pocs.common.api.views import ActorAPIView, ActorGenericView
-from pocs.projects.selectors import project_get
+from pocs.projects.selectors import project_get, scenario_version_find
 from pocs.reviews import selectors, services
+from pocs.reviews.api.contest_serializers import ScheduleSerializer, ScheduleWriteSerializer
 from pocs.reviews.api.package_views import CHANGED, IF_MATCH, REFUSALS, checked
 from pocs.reviews.api.serializers import (
     ObservationSerializer,
@@ -22,6 +23,8 @@ from pocs.reviews.api.serializers import (
     TaskWriteSerializer,
 )
 from pocs.reviews.choices import ObservationKind, TaskKind
+from pocs.reviews.models import ObservationSchedule
+from pocs.reviews.services.observation import reading_require
 from pocs.reviews.sheet.content import sheet_of
 from pocs.reviews.sheet.language import sheet_language
 
@@ -54,7 +57,7 @@ class TaskView(ActorAPIView):
         summary="Name owner and date of a task",
     )
     def put(self, request: Request, pk: int, kind: str) -> Response:
-        project = project_get(self.actor, pk)
+        project = project_get(self.actor, pk, "followthrough.edit")
         version = self.version_to_change(selectors.task_get(self.actor, project, kind))
         given = checked(TaskWriteSerializer, request)
         owner = selectors.person_of(project, given.pop("owner"))
@@ -101,7 +104,7 @@ class ObservationView(ActorAPIView):
         summary="Name the observer",
     )
     def put(self, request: Request, pk: int, kind: str) -> Response:
-        project = project_get(self.actor, pk)
+        project = project_get(self.actor, pk, "observation.edit")
         version = self.version_to_change(selectors.observation_get(self.actor, project, kind))
         given = checked(ObservationWriteSerializer, request)
         observer = selectors.person_of(project, given.pop("observer"))
@@ -126,10 +129,42 @@ class ReadingsView(ActorGenericView):
     )
     def post(self, request: Request, pk: int, kind: str) -> Response:
         row = selectors.observation_get(self.actor, project_get(self.actor, pk), kind)
+        reading_require(actor=self.actor, observation=row)
         reading = services.observation_read(
             actor=self.actor, observation=row, **checked(ReadingWriteSerializer, request)
         )
         return Response(ReadingSerializer(reading).data, status=201)
+
+
+class ScheduleView(ActorAPIView):
+    @extend_schema(responses=ScheduleSerializer, summary="The repeated run; version 0 while none is set")
+    def get(self, request: Request, pk: int) -> Response:
+        return self._answer(selectors.schedule_of(self.actor, project_get(self.actor, pk)))
+
+    @extend_schema(
+        request=ScheduleWriteSerializer,
+        responses={200: ScheduleSerializer} | REFUSALS | CHANGED,
+        parameters=[IF_MATCH],
+        summary="Say which run is repeated while the project is observed",
+    )
+    def put(self, request: Request, pk: int) -> Response:
+        project = project_get(self.actor, pk, "observation.edit")
+        version = self.version_to_change(selectors.schedule_of(self.actor, project))
+        given = checked(ScheduleWriteSerializer, request)
+        row = services.schedule_set(
+            actor=self.actor,
+            project=project,
+            scenario_version=scenario_version_find(project, given.pop("scenario")),
+            target=project.targets.filter(pk=given.pop("target")).first(),
+            version=version,
+            **given,
+        )
+        return self._answer(row)
+
+    def _answer(self, row: ObservationSchedule) -> Response:
+        if row.pk is None:
+            return self.answer(row, {"version": 0})
+        return self.answer(row, ScheduleSerializer(row).data)
 
 
 class ObservationCloseView(ActorAPIView):

@@ -3,14 +3,20 @@
 from typing import Any
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.permissions import BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from pocs.common.actors import Actor
 from pocs.common.api.idempotency import idempotent
+from pocs.common.api.permissions import PeopleOnly
 from pocs.common.api.serializers import ProblemSerializer
 from pocs.common.api.views import ActorAPIView, ActorGenericView
+from pocs.common.errors import FieldError, InvalidInput, NotPermitted
+from pocs.people import policies
+from pocs.people.models import User
 from pocs.projects.models import Project
 from pocs.projects.selectors import project_get
 from pocs.reviews import selectors, services
@@ -25,19 +31,14 @@ from pocs.reviews.api.serializers import (
     SignOffSerializer,
     SignWriteSerializer,
 )
+from pocs.reviews.choices import Slot
 from pocs.reviews.models import BusinessResult, Conclusion, Package
+from pocs.reviews.services.signoffs import withdrawing_require
 
 IF_MATCH = OpenApiParameter("If-Match", location=OpenApiParameter.HEADER, required=True)
 IDEMPOTENCY_KEY = OpenApiParameter("Idempotency-Key", location=OpenApiParameter.HEADER)
 REFUSALS = dict.fromkeys((400, 403, 404, 409), ProblemSerializer)
 CHANGED = dict.fromkeys((412, 428), ProblemSerializer)
-
-
-class PeopleOnly(BasePermission):
-    """No CI token, whatever its scopes and whoever its sponsor: it signs and decides nothing."""
-
-    def has_permission(self, request: Request, view: Any) -> bool:
-        return request.auth is None
 
 
 def checked(serializer_class: Any, request: Request) -> dict[str, Any]:
@@ -60,7 +61,7 @@ class ConclusionView(ActorAPIView):
         summary="Write parts of the conclusion",
     )
     def patch(self, request: Request, pk: int) -> Response:
-        project = project_get(self.actor, pk)
+        project = project_get(self.actor, pk, "conclusion.edit")
         version = self.version_to_change(self._row(project))
         given = checked(ConclusionWriteSerializer, request)
         row = services.conclusion_save(actor=self.actor, project=project, version=version, **given)
@@ -85,7 +86,7 @@ class BusinessResultView(ActorAPIView):
         summary="Write parts of the business result",
     )
     def patch(self, request: Request, pk: int) -> Response:
-        project = project_get(self.actor, pk)
+        project = project_get(self.actor, pk, "conclusion.edit")
         version = self.version_to_change(self._row(project))
         given = checked(BusinessResultWriteSerializer, request)
         row = services.business_result_save(actor=self.actor, project=project, version=version, **given)
@@ -142,7 +143,7 @@ class SignOffsView(ActorGenericView):
     @extend_schema(responses=SignOffSerializer(many=True), summary="Signatures of a package, stale ones too")
     def get(self, request: Request, pk: int) -> Response:
         package = selectors.package_get(self.actor, pk)
-        return self.page(package.signoffs.select_related("signer"))
+        return self.page(package.signoffs.select_related("signer", "on_behalf_of"))
 
     @extend_schema(
         request=SignWriteSerializer,
@@ -151,10 +152,42 @@ class SignOffsView(ActorGenericView):
     )
     def post(self, request: Request, pk: int) -> Response:
         package = selectors.package_get(self.actor, pk)
-        row = services.signoff_sign(
-            actor=self.actor, package=package, **checked(SignWriteSerializer, request)
-        )
+        require_any_signer(self.actor, package)
+        given = checked(SignWriteSerializer, request)
+        principal = given.pop("on_behalf_of", None)
+        behalf = None if principal is None else person_for(package.project, "/on_behalf_of", principal)
+        row = services.signoff_sign(actor=self.actor, package=package, on_behalf_of=behalf, **given)
         return self.answer(row, SignOffSerializer(row).data, status=201)
+
+
+def require_any_signer(actor: Actor, package: Package) -> None:
+    """Refuse whoever may sign no slot at all, before their input is looked at."""
+    held = (policies.allowed(actor, f"signoff.{slot}", package.project) for slot in Slot.values)
+    if not any(held) and not any(view.mine for view in selectors.slot_views(package, actor)):
+        raise NotPermitted(_("Your role on this project does not allow this."))
+
+
+def person_for(project: Project, pointer: str, pk: int) -> User:
+    """The person whom a body names; InvalidInput at `pointer` when the organisation has no such person."""
+    found = selectors.person_of(project, pk)
+    if found is None:
+        detail = _("There is no such person.")
+        raise InvalidInput(detail, [FieldError(pointer, "unknown", detail)])
+    return found
+
+
+class AskAgainView(ActorAPIView):
+    permission_classes = [IsAuthenticated, PeopleOnly]
+
+    @extend_schema(
+        request=None,
+        responses={201: SignOffSerializer(many=True)} | REFUSALS,
+        summary="Ask again for the signatures of a slot whose time was over",
+    )
+    def post(self, request: Request, pk: int, slot: str) -> Response:
+        package = selectors.package_get(self.actor, pk)
+        rows = services.signoff_ask_again(actor=self.actor, package=package, slot=slot)
+        return Response(SignOffSerializer(rows, many=True).data, status=201)
 
 
 class WithdrawView(ActorAPIView):
@@ -167,6 +200,7 @@ class WithdrawView(ActorAPIView):
     )
     def post(self, request: Request, pk: int) -> Response:
         signoff = selectors.signoff_get(self.actor, pk)
+        withdrawing_require(actor=self.actor, signoff=signoff)
         row = services.signoff_withdraw(
             actor=self.actor, signoff=signoff, **checked(ReasonWriteSerializer, request)
         )

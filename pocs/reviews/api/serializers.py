@@ -14,6 +14,7 @@ from pocs.reviews.choices import (
     ObservationKind,
     ObservationState,
     PackageState,
+    ReadingSource,
     SignOffState,
     Slot,
     TaskKind,
@@ -63,12 +64,16 @@ BusinessResultWriteSerializer = type(
 class SignOffSerializer(serializers.Serializer):
     id = serializers.IntegerField()
     slot = serializers.ChoiceField(choices=Slot.choices)
+    seat = serializers.IntegerField()
     state = serializers.ChoiceField(choices=SignOffState.choices)
     meaning = serializers.CharField()
     signer = ReviewPersonSerializer(allow_null=True)
+    on_behalf_of = ReviewPersonSerializer(allow_null=True)
+    signed_as = serializers.CharField()
     digest = serializers.CharField()
     comment = serializers.CharField()
     signed_at = serializers.DateTimeField(allow_null=True)
+    expires_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
     ended_reason = serializers.CharField()
 
@@ -120,6 +125,9 @@ class SignWriteSerializer(StrictSerializer):
     verdict = serializers.ChoiceField(choices=Verdict.choices)
     password = serializers.CharField(trim_whitespace=False, write_only=True)
     comment = serializers.CharField(required=False, allow_blank=True, default="")
+    on_behalf_of = serializers.IntegerField(
+        required=False, allow_null=True, help_text="the person who named the caller as deputy for today"
+    )
 
 
 class ReasonWriteSerializer(StrictSerializer):
@@ -159,6 +167,7 @@ class ConditionSerializer(serializers.Serializer):
     closed_at = serializers.DateTimeField(allow_null=True)
     closed_by = ReviewPersonSerializer(allow_null=True)
     closing_evidence = serializers.CharField()
+    closing_revision = serializers.IntegerField(source="closing_revision_id", allow_null=True)
 
 
 class DecisionSerializer(serializers.Serializer):
@@ -193,6 +202,9 @@ class DecisionWriteSerializer(StrictSerializer):
 
 class CloseWriteSerializer(StrictSerializer):
     evidence = serializers.CharField(allow_blank=True)
+    revision = serializers.IntegerField(
+        required=False, allow_null=True, help_text="the reviewed revision that shows it"
+    )
 
 
 class TaskSerializer(serializers.Serializer):
@@ -219,6 +231,8 @@ class ReadingSerializer(serializers.Serializer):
     value = serializers.DecimalField(max_digits=18, decimal_places=4)
     unit = serializers.CharField()
     note = serializers.CharField()
+    source = serializers.ChoiceField(choices=ReadingSource.choices)
+    run = serializers.IntegerField(source="run_id", allow_null=True)
     entered_by = ReviewPersonSerializer()
 
 

@@ -2,7 +2,13 @@
 
 from django.urls import path
 
-from pocs.reviews.api import decision_views, follow_through_views, package_views
+from pocs.reviews.api import (
+    decision_views,
+    follow_through_views,
+    objection_views,
+    organisation_views,
+    package_views,
+)
 
 urlpatterns = [
     path("projects/<int:pk>/conclusion/", package_views.ConclusionView.as_view(), name="api-conclusion"),
@@ -14,6 +20,30 @@ urlpatterns = [
     path("projects/<int:pk>/packages/", package_views.PackagesView.as_view(), name="api-packages"),
     path("packages/<int:pk>/", package_views.PackageView.as_view(), name="api-package"),
     path("packages/<int:pk>/signoffs/", package_views.SignOffsView.as_view(), name="api-signoffs"),
+    path(
+        "packages/<int:pk>/signoffs/<slug:slot>/ask/",
+        package_views.AskAgainView.as_view(),
+        name="api-signoff-ask",
+    ),
+    path("packages/<int:pk>/lines/", objection_views.LinesView.as_view(), name="api-package-lines"),
+    path("packages/<int:pk>/objections/", objection_views.ObjectionsView.as_view(), name="api-objections"),
+    path("objections/<int:pk>/", objection_views.ObjectionView.as_view(), name="api-objection"),
+    path("objections/<int:pk>/answer/", objection_views.AnswerView.as_view(), name="api-objection-answer"),
+    path("objections/<int:pk>/rule/", objection_views.RuleView.as_view(), name="api-objection-rule"),
+    path(
+        "objections/<int:pk>/withdraw/",
+        objection_views.ObjectionWithdrawView.as_view(),
+        name="api-objection-withdraw",
+    ),
+    path("review-policy/", organisation_views.PolicyView.as_view(), name="api-review-policy"),
+    path("duties/", organisation_views.DutiesView.as_view(), name="api-duties"),
+    path("duties/hand-over/", organisation_views.HandOverView.as_view(), name="api-duties-hand-over"),
+    path("projects/<int:pk>/bundle/", organisation_views.BundleView.as_view(), name="api-bundle"),
+    path(
+        "projects/<int:pk>/observation-schedule/",
+        follow_through_views.ScheduleView.as_view(),
+        name="api-observation-schedule",
+    ),
     path("signoffs/<int:pk>/withdraw/", package_views.WithdrawView.as_view(), name="api-signoff-withdraw"),
     path("projects/<int:pk>/waivers/", decision_views.WaiversView.as_view(), name="api-waivers"),
     path("waivers/<int:pk>/", decision_views.WaiverView.as_view(), name="api-waiver"),

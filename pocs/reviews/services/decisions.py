@@ -11,6 +11,8 @@ from django.utils.translation import gettext as _
 from pocs.common import audit
 from pocs.common.actors import Actor
 from pocs.common.errors import Conflict, FieldError, InvalidInput, NotPermitted
+from pocs.evidence.choices import CURRENT_STATES
+from pocs.evidence.models import EvidenceRevision
 from pocs.people import policies
 from pocs.people.models import User
 from pocs.projects import services as project_services
@@ -26,6 +28,7 @@ from pocs.reviews.choices import (
 )
 from pocs.reviews.contributions import contributed
 from pocs.reviews.models import Condition, Decision, Package
+from pocs.reviews.services.requests import approvals_age, approvals_keep
 from pocs.reviews.services.support import (
     require_choice,
     require_date,
@@ -115,6 +118,7 @@ def decision_confirm(*, actor: Actor, decision: Decision) -> Decision:
         detail = _("The decision is “%(state)s”.") % {"state": DecisionState(row.state).label}
         raise Conflict(detail)
     _require_decidable(project, row.package, row.outcome)
+    approvals_keep(row.package)
     row.state, row.confirmed_by_id, row.confirmed_at = DecisionState.CONFIRMED, user_id, timezone.now()
     row.version += 1
     row.save()
@@ -135,9 +139,7 @@ def confirm_hindrance(decision: Decision, user_id: int) -> str:
 @transaction.atomic
 def decision_revoke(*, actor: Actor, decision: Decision, reason: str) -> Decision:
     """Take back a proposed or confirmed decision, saying why; a project decided by it returns to review."""
-    user_id = require_person(actor)
-    own_proposal = decision.state == DecisionState.PROPOSED and decision.proposed_by_id == user_id
-    policies.require(actor, "decision.propose" if own_proposal else "decision.confirm", decision.project)
+    revoking_require(actor=actor, decision=decision)
     reason = require_text("/reason", reason, _("Say why the decision is taken back."))
     project = Project.objects.select_for_update().get(pk=decision.project_id)
     row = Decision.objects.select_for_update().get(pk=decision.pk)
@@ -147,36 +149,63 @@ def decision_revoke(*, actor: Actor, decision: Decision, reason: str) -> Decisio
     confirmed = row.state == DecisionState.CONFIRMED
     _end(actor, row, DecisionState.REVOKED, reason)
     if confirmed:
+        approvals_age(row.package)
         project_services.project_state_set(actor=actor, project=project, to=ProjectState.IN_REVIEW)
     return row
 
 
 @transaction.atomic
-def condition_close(*, actor: Actor, condition: Condition, evidence: str) -> Condition:
-    """Close a condition with the evidence for it; its owner does, or whoever may confirm decisions."""
-    user_id = require_person(actor)
+def condition_close(
+    *, actor: Actor, condition: Condition, evidence: str, revision: EvidenceRevision | None = None
+) -> Condition:
+    """Close a condition with the evidence for it; its owner does, or whoever may confirm decisions.
+
+    `revision` is the reviewed evidence of the project that shows it, where there is one.
+    """
+    user_id = closing_require(actor=actor, condition=condition)
     project = condition.decision.project
-    may = "project.view" if condition.owner_id == user_id else "decision.confirm"
-    policies.require(actor, may, project)
     require_open(project)
     evidence = require_text("/evidence", evidence, _("Say what shows that the condition is met."))
+    if revision is not None:
+        _require_evidence(project, revision)
     row = Condition.objects.select_for_update().select_related("decision").get(pk=condition.pk)
     if row.closed_at is not None:
         raise Conflict(_("The condition is closed already."))
     if row.decision.state != DecisionState.CONFIRMED:
         raise Conflict(_("Its decision is not confirmed."))
     row.closed_at, row.closed_by_id, row.closing_evidence = timezone.now(), user_id, evidence
+    row.closing_revision = revision
     row.version += 1
     row.save()
-    audit.record(
-        actor=actor,
-        verb="condition.closed",
-        obj=row,
-        project_id=project.pk,
-        after={"text": row.text, "evidence": evidence},
-    )
+    after = {"text": row.text, "evidence": evidence, "revision": str(revision) if revision else ""}
+    audit.record(actor=actor, verb="condition.closed", obj=row, project_id=project.pk, after=after)
     tell(project, "condition", condition=row.pk, state="closed")
     return row
+
+
+def closing_require(*, actor: Actor, condition: Condition) -> int:
+    """The id of the person who may close the condition: its owner, or whoever may confirm decisions."""
+    user_id = require_person(actor)
+    may = "project.view" if condition.owner_id == user_id else "decision.confirm"
+    policies.require(actor, may, condition.decision.project)
+    return user_id
+
+
+def _require_evidence(project: Project, revision: EvidenceRevision) -> None:
+    if revision.evidence.project_id != project.pk:
+        detail = _("There is no such evidence in this project.")
+        raise InvalidInput(detail, [FieldError("/revision", "unknown", detail)])
+    if revision.state not in CURRENT_STATES:
+        detail = _("Only reviewed evidence closes a condition.")
+        raise InvalidInput(detail, [FieldError("/revision", "not-reviewed", detail)])
+
+
+def revoking_require(*, actor: Actor, decision: Decision) -> int:
+    """The id of the person who may take the decision back: who proposed it, or who may confirm it."""
+    user_id = require_person(actor)
+    own_proposal = decision.state == DecisionState.PROPOSED and decision.proposed_by_id == user_id
+    policies.require(actor, "decision.propose" if own_proposal else "decision.confirm", decision.project)
+    return user_id
 
 
 def _require_decidable(project: Project, package: Package, outcome: str) -> None:

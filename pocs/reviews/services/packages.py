@@ -18,11 +18,11 @@ from pocs.projects import services as project_services
 from pocs.projects.choices import PROJECT_ORDER, ProjectState
 from pocs.projects.gates import missing_before
 from pocs.projects.models import Project
-from pocs.reviews.choices import PackageState, Slot
+from pocs.reviews.choices import PackageState
 from pocs.reviews.difference import manifest_difference
 from pocs.reviews.manifest import manifest_of, newest_revisions
-from pocs.reviews.models import Package, SignOff
-from pocs.reviews.policy import slot_meaning
+from pocs.reviews.models import Package
+from pocs.reviews.services.requests import signoffs_request
 from pocs.reviews.services.support import require_person, tell
 from pocs.reviews.staleness import current_package, package_mark_stale
 
@@ -59,10 +59,6 @@ def package_freeze(*, actor: Actor, project: Project) -> Package:
         frozen_by_id=user_id,
         frozen_at=timezone.now(),
     )
-    for slot in Slot:
-        SignOff.objects.create(
-            package=package, slot=slot, meaning=slot_meaning(slot.value), digest=package.digest
-        )
     if last is not None and last.state in (PackageState.FROZEN, PackageState.APPROVED):
         package_mark_stale(package=last, actor=actor, obj=package, what=_("a newer package was frozen"))
     audit.record(
@@ -70,8 +66,9 @@ def package_freeze(*, actor: Actor, project: Project) -> Package:
         verb="package.frozen",
         obj=package,
         project_id=project.pk,
-        after={"number": number, "digest": package.digest},
+        after={"state": package.state, "number": number, "digest": package.digest},
     )
+    signoffs_request(actor, package)
     if project.state != ProjectState.IN_REVIEW:
         project_services.project_state_set(actor=actor, project=project, to=ProjectState.IN_REVIEW)
     tell(project, "package", package=number, state=package.state)

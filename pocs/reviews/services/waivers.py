@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from pocs.common import audit
 from pocs.common.actors import Actor, system_actor
 from pocs.common.errors import Conflict, FieldError, InvalidInput, NotPermitted
+from pocs.common.notices import Notice, send
 from pocs.people import policies
 from pocs.projects.changes import notify_change
 from pocs.projects.choices import ProjectState
@@ -16,6 +17,7 @@ from pocs.projects.gates import gates
 from pocs.projects.models import Project
 from pocs.reviews.choices import WaiverState
 from pocs.reviews.models import Waiver
+from pocs.reviews.people import leads_of
 from pocs.reviews.policy import NEVER_WAIVED
 from pocs.reviews.services.support import require_open, require_person, require_text, state_of, tell
 
@@ -104,10 +106,27 @@ def waivers_expire() -> int:
             actor = system_actor(row.project.organisation_id)
             was_granted = row.state == WaiverState.GRANTED
             _end(actor, row, WaiverState.EXPIRED, row.decided_by_id, row.decision_note)
+            if was_granted:
+                _tell_expired(row)
             if was_granted and state_of(row.project) == ProjectState.IN_REVIEW:
                 notify_change(project=row.project, actor=actor, obj=row, what=_("a waiver expired"))
             count += 1
     return count
+
+
+def _tell_expired(row: Waiver) -> None:
+    """The gate counts again: those who asked, granted and lead learn it."""
+    people = {row.requested_by_id, row.decided_by_id, *leads_of(row.project)} - {None}
+    send(
+        Notice(
+            kind="waiver.expired",
+            title=_("The waiver for %(guard)s has expired; its gate counts again.") % {"guard": row.guard},
+            user_ids=sorted(pk for pk in people if pk is not None),
+            project_id=row.project_id,
+            route="reviews:waivers",
+            route_args=(row.project_id,),
+        )
+    )
 
 
 def _require_waivable(guard: str) -> None:

@@ -243,7 +243,7 @@ def _signatures(package: Package | None, clip: Clipper) -> list[Signature]:
                 meaning=str(view.meaning),
                 state=current.state if current else "requested",
                 state_label=str(current.get_state_display()) if current else _("Requested"),
-                signer=str(current.signer) if current and current.signer else "",
+                signer=view.names,
                 signed_at=current.signed_at.strftime("%Y-%m-%d %H:%M UTC")
                 if current and current.signed_at
                 else "",

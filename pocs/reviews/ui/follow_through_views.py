@@ -20,7 +20,8 @@ from pocs.projects.selectors import project_get
 from pocs.projects.states import next_state
 from pocs.reviews import selectors, services
 from pocs.reviews.choices import ObservationState, TaskState
-from pocs.reviews.ui.forms import ObserverForm, ReadingForm, TaskForm
+from pocs.reviews.services.observation import reading_require
+from pocs.reviews.ui.forms import ObserverForm, ReadingForm, ScheduleForm, TaskForm
 
 ADVANCES = (ProjectState.FOLLOW_THROUGH, ProjectState.OBSERVING, ProjectState.CLOSED)
 Bound = tuple[str, forms.Form]
@@ -40,6 +41,7 @@ def task_set(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
     actor = actor_of(request)
     project = project_get(actor, pk)
     selectors.task_get(actor, project, kind)
+    policies.require(actor, "followthrough.edit", project)
     form = TaskForm(request.POST, prefix=kind, project=project)
     status = 400
     if form.is_valid():
@@ -76,6 +78,7 @@ def observer_set(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
     actor = actor_of(request)
     project = project_get(actor, pk)
     selectors.observation_get(actor, project, kind)
+    policies.require(actor, "observation.edit", project)
     form = ObserverForm(request.POST, prefix=kind, project=project)
     status = 400
     if form.is_valid():
@@ -94,6 +97,7 @@ def reading(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
     actor = actor_of(request)
     project = project_get(actor, pk)
     row = selectors.observation_get(actor, project, kind)
+    reading_require(actor=actor, observation=row)
     form = ReadingForm(request.POST, prefix=f"read-{kind}")
     status = 400
     if form.is_valid():
@@ -103,6 +107,43 @@ def reading(request: HttpRequest, pk: int, kind: str) -> HttpResponse:
             return redirect("reviews:observation", pk=pk)
         status = call.status
     return _render_observations(request, actor, project, reading=(kind, form), status=status)
+
+
+@page
+@require_POST
+def schedule(request: HttpRequest, pk: int) -> HttpResponse:
+    """Say which run is repeated while the project is observed."""
+    actor = actor_of(request)
+    project = project_get(actor, pk, "observation.edit")
+    form = ScheduleForm(request.POST, prefix="schedule", project=project)
+    status = 400
+    if form.is_valid():
+        given = dict(form.cleaned_data)
+        with service_errors(form) as call:
+            services.schedule_set(
+                actor=actor, project=project, scenario_version=given.pop("scenario"), **given
+            )
+        if not call.failed:
+            messages.success(request, _("Saved."))
+            return redirect("reviews:observation", pk=pk)
+        status = call.status
+    return _render_observations(request, actor, project, scheduling=form, status=status)
+
+
+def _schedule_context(actor: Actor, project: Project, bound: forms.Form | None) -> dict[str, Any]:
+    """The repeated run and the form to set it, for whoever may."""
+    row = selectors.schedule_of(actor, project)
+    may = policies.allowed(actor, "observation.edit", project) and policies.allowed(
+        actor, "run.execute", project
+    )
+    form: forms.Form | None = None
+    if may and project.state not in (ProjectState.CLOSED, ProjectState.CANCELLED):
+        initial = {"version": row.version, "active": row.active, "currency": row.currency}
+        if row.pk is not None:
+            initial |= {name: getattr(row, name) for name in ("every_days", "next_on", "cost_per_hour")}
+            initial |= {"scenario": row.scenario_version_id, "target": row.target_id}
+        form = bound or ScheduleForm(prefix="schedule", project=project, initial=initial)
+    return {"schedule": row if row.pk else None, "schedule_form": form}
 
 
 @page
@@ -175,6 +216,7 @@ def _render_observations(
     *,
     bound: Bound | None = None,
     reading: Bound | None = None,
+    scheduling: forms.Form | None = None,
     status: int = 200,
 ) -> HttpResponse:
     may_edit = policies.allowed(actor, "observation.edit", project)
@@ -204,5 +246,10 @@ def _render_observations(
                 reading_form = reading[1]
         may_close = may_edit and row is not None and not closed and project.state == ProjectState.OBSERVING
         rows.append({"view": view, "form": form, "reading_form": reading_form, "may_close": may_close})
-    context = {"project": project, "rows": rows, **_advance_context(actor, project)}
+    context = {
+        "project": project,
+        "rows": rows,
+        **_schedule_context(actor, project, scheduling),
+        **_advance_context(actor, project),
+    }
     return render(request, "reviews/observation.html", context, status=status)

@@ -1,17 +1,25 @@
 """Forms of the reviews; they carry input, the services judge it."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 
+from pocs.evidence.choices import CURRENT_STATES
+from pocs.evidence.models import EvidenceRevision
 from pocs.people.models import User
 from pocs.projects.gates import gates
 from pocs.projects.models import Project
+from pocs.projects.selectors import approved_versions
 from pocs.reviews.choices import DecisionOutcome, NextStep, Verdict
+from pocs.reviews.citations import citations_of, rules
+from pocs.reviews.duties import Duty
+from pocs.reviews.eligibility import Candidate
 from pocs.reviews.manifest import BUSINESS_FIELDS, CONCLUSION_FIELDS
-from pocs.reviews.models import BusinessResult, Conclusion
-from pocs.reviews.policy import NEVER_WAIVED
+from pocs.reviews.models import BusinessResult, Conclusion, Package, ReviewPolicy
+from pocs.reviews.policy import NEVER_WAIVED, POLICY_FIELDS
 from pocs.reviews.selectors import members_of
 
 CONDITION_ROWS = 3
@@ -75,6 +83,118 @@ class SignForm(forms.Form):
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
         help_text=_("Asked again at each signature."),
     )
+
+    def __init__(self, *args: Any, candidates: Sequence[Candidate] = (), **kwargs: Any) -> None:
+        """`candidates`: the reader's own candidacies for the slot, by role and as a deputy."""
+        super().__init__(*args, **kwargs)
+        able = [item for item in candidates if item.eligible]
+        if any(item.on_behalf_of for item in able):
+            choices = [(_key(item), str(item)) for item in able]
+            self.fields["capacity"] = forms.ChoiceField(
+                label=_("Sign as"), choices=choices, widget=forms.RadioSelect, initial=choices[0][0]
+            )
+            self.order_fields(["capacity", "verdict", "comment", "password"])
+
+    @property
+    def principal_id(self) -> int | None:
+        """The person for whom the reader signs; None for their own name."""
+        chosen = self.cleaned_data.get("capacity") or ""
+        return int(chosen) if chosen.isdecimal() else None
+
+
+def _key(candidate: Candidate) -> str:
+    return str(candidate.on_behalf_of.pk) if candidate.on_behalf_of else "own"
+
+
+class ObjectionForm(forms.Form):
+    """A line of the package, the rule it breaks, and what is wrong with it."""
+
+    key = forms.ChoiceField(label=_("Line"))
+    rule = forms.ChoiceField(label=_("Rule"))
+    statement = forms.CharField(
+        label=_("What is wrong with it"), required=False, widget=forms.Textarea(attrs={"rows": 3})
+    )
+
+    def __init__(self, *args: Any, package: Package, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for citation in citations_of(package).values():
+            text = citation.text if len(citation.text) <= 90 else citation.text[:89] + "…"
+            groups.setdefault(citation.part, []).append((citation.key, f"{citation.label}: {text}"))
+        self.fields["key"].choices = list(groups.items())  # type: ignore[attr-defined]
+        self.fields["rule"].choices = rules()  # type: ignore[attr-defined]
+
+
+class AnswerForm(forms.Form):
+    answer = forms.CharField(label=_("Answer"), required=False, widget=forms.Textarea(attrs={"rows": 3}))
+
+
+class RulingForm(forms.Form):
+    upheld = forms.TypedChoiceField(
+        label=_("Ruling"),
+        choices=[("yes", _("Upheld: the package must change")), ("no", _("Dismissed: the line stands"))],
+        coerce=lambda value: value == "yes",
+        widget=forms.RadioSelect,
+    )
+    ruling = forms.CharField(label=_("Reasons"), required=False, widget=forms.Textarea(attrs={"rows": 3}))
+
+
+class PolicyForm(forms.ModelForm):
+    """The review policy as it was read in `version` (0: nothing stored yet)."""
+
+    version = forms.IntegerField(widget=forms.HiddenInput)
+
+    class Meta:
+        model = ReviewPolicy
+        fields = POLICY_FIELDS
+        help_texts = {
+            "request_days": _("After that the request ends and the lead asks again."),
+            "signature_days": _("An approval older than that counts no longer for a decision."),
+            "objection_days": _("0: objections are possible, but no decision waits for them."),
+        }
+
+    def validate_constraints(self) -> None:
+        """The service says what is out of range, field by field."""
+
+
+class HandOverForm(forms.Form):
+    """Duties and the person who takes them over."""
+
+    items = forms.MultipleChoiceField(label=_("Duties"), widget=forms.CheckboxSelectMultiple)
+    to: forms.ModelChoiceField = forms.ModelChoiceField(label=_("to"), queryset=None)
+    reason = forms.CharField(label=_("Reason"), max_length=300)
+
+    def __init__(self, *args: Any, duties: Sequence[Duty], people: QuerySet[User], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["items"].choices = [  # type: ignore[attr-defined]
+            (
+                duty.key,
+                " · ".join(map(str, filter(None, (duty.project, duty.title, duty.owner, duty.due_on)))),
+            )
+            for duty in duties
+        ]
+        self.fields["to"].queryset = people  # type: ignore[attr-defined]
+
+
+class ScheduleForm(forms.Form):
+    """Which run is repeated, against which target, how often and from when."""
+
+    version = forms.IntegerField(widget=forms.HiddenInput)
+    scenario: forms.ModelChoiceField = forms.ModelChoiceField(label=_("Scenario"), queryset=None)
+    target: forms.ModelChoiceField = forms.ModelChoiceField(label=_("Target"), queryset=None)
+    every_days = forms.IntegerField(label=_("Every … days"))
+    next_on = forms.DateField(label=_("Next run"), widget=DateInput())
+    cost_per_hour = forms.DecimalField(
+        label=_("Cost of the target per hour"), required=False, max_digits=12, decimal_places=4,
+        help_text=_("Without it no reading of the cost is taken."),
+    )  # fmt: skip
+    currency = forms.CharField(label=_("Currency"), required=False, max_length=8)
+    active = forms.BooleanField(label=_("active"), required=False)
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["scenario"].queryset = approved_versions(project)  # type: ignore[attr-defined]
+        self.fields["target"].queryset = project.targets.all()  # type: ignore[attr-defined]
 
 
 class ReasonForm(forms.Form):
@@ -146,9 +266,17 @@ class DecisionForm(forms.Form):
 
 
 class CloseConditionForm(forms.Form):
-    """What shows that a condition is met."""
+    """What shows that a condition is met, and the reviewed evidence of it where there is one."""
 
     evidence = forms.CharField(label=_("What closes it"), widget=forms.Textarea(attrs={"rows": 2}))
+    revision: forms.ModelChoiceField = forms.ModelChoiceField(
+        label=_("Reviewed evidence"), queryset=None, required=False
+    )
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        rows = EvidenceRevision.objects.filter(evidence__project=project, state__in=CURRENT_STATES)
+        self.fields["revision"].queryset = rows.select_related("evidence")  # type: ignore[attr-defined]
 
 
 class TaskForm(forms.Form):

@@ -11,6 +11,7 @@ from pocs.common import audit, checkpoints
 from pocs.common.models import AuditEntry, AuditHead
 from pocs.projects import services
 from pocs.projects.models import Project
+from pocs.reviews import database_guards
 from tests.factories import Cast
 
 
@@ -38,6 +39,8 @@ def codes(cast: Cast) -> list[str]:
 
 
 def sql(statement: str, *values: str) -> None:
+    """As somebody with the rights of the database's owner would do it, who takes its guards away first."""
+    database_guards.remove()
     with connection.cursor() as cursor:
         cursor.execute(statement, values)
 

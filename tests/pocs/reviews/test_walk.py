@@ -48,6 +48,15 @@ def test_from_draft_to_closed(cast: Cast) -> None:
         )
         closed = services.observation_close(actor=cast.lead.as_actor(), observation=observation)
         assert closed.state == ObservationState.CLOSED
+    with pytest.raises(GateNotMet) as refused:
+        walk.advance(cast, ProjectState.CLOSED)
+    assert [item.code for item in refused.value.missing] == [
+        "task.budget.open",
+        "task.procurement.open",
+        "task.launch.open",
+    ]
+    for task in cast.project.follow_through.all():
+        services.task_done(actor=cast.procurement.as_actor(), task=task)
     walk.advance(cast, ProjectState.CLOSED)
     assert not any(codes(cast).values())
 
