@@ -304,7 +304,8 @@ class EngineHost:
         output.seek(0, os.SEEK_END)
         output.seek(max(0, output.tell() - 4000))
         lines = output.read().decode(errors="replace").strip().splitlines()
-        return f"The engine process ended with code {code}: {lines[-1] if lines else 'it said nothing'}."
+        said = lines[-1].rstrip(".") if lines else "it said nothing"
+        return f"The engine process ended with code {code}: {said}."
 
     def _failure(self) -> BaseException | None:
         return self._ready.exception() if self._ready.done() else None

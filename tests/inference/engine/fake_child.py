@@ -1,9 +1,9 @@
 """Stands in for the engine process in tests of its host: the same frames, no model, started in a moment.
 
 The path of the "model" says what it does: `bad` cannot be loaded, `dies` ends while it loads, `hangs` never
-gets ready, `nan` fails every request, `dumb` gets ready and gives no sign of life after that; any other answers
-a request with the tokens 1, 2, 3. One whose prompt is `endless` goes on until it is aborted. A folder that
-exists and holds a file `once` is used up by the first load: it is `dies` from then on.
+gets ready, `nan` fails every request; any other answers a request with the tokens 1, 2, 3. One whose prompt
+is `endless` goes on until it is aborted; `crash` ends the process. A folder with a file `once` is used up by
+its first load, and `dies` from then on.
 """
 
 import os
@@ -22,7 +22,7 @@ class FakeChild:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.sending = threading.Lock()
-        self.endless: set[int] = set()
+        self.open: set[int] = set()
         self.name = ""
 
     def tell(self, *messages: list[Any]) -> None:
@@ -33,7 +33,7 @@ class FakeChild:
         path = Path(options["path"])
         self.name = path.name.split("-")[0]
         if (path / "once").exists():
-            (path / "once").unlink()
+            (path / "once").rename(path / "used")
         elif (path / "used").exists():
             self.name = "dies"
         if self.name == "bad":
@@ -64,15 +64,16 @@ class FakeChild:
             self.tell(["failed", handle, now, "Not numbers."], ["freed", handle, now])
             return
         self.tell(*[["token", handle, now, now, number, str(number)] for number in (1, 2, 3)])
-        if fields["prompt"] == "endless":
-            self.endless.add(handle)
-        else:
-            self.endless.add(handle)
+        self.open.add(handle)
+        if fields["prompt"] == "crash":
+            sys.stderr.write("It broke.\n")
+            os._exit(3)
+        if fields["prompt"] != "endless":
             self.end(handle, "finished", "length", "")
 
     def end(self, handle: int, kind: str, *rest: Any) -> None:
-        if handle in self.endless:
-            self.endless.discard(handle)
+        if handle in self.open:
+            self.open.discard(handle)
             now = time.monotonic_ns()
             self.tell([kind, handle, now, *rest], ["freed", handle, now])
 
@@ -86,10 +87,8 @@ def main() -> None:
     child = FakeChild(socket.socket(fileno=int(sys.argv[1])))
     first = frames.read(child.sock)
     assert first is not None
-    options = first[0][1]
-    if not options["path"].endswith("dumb"):
-        threading.Thread(target=child.beat, daemon=True).start()
-    child.load(options)
+    threading.Thread(target=child.beat, daemon=True).start()
+    child.load(first[0][1])
     child.serve()
 
 
