@@ -1,9 +1,14 @@
 """One generation request as a user writes it: the line of a request file, validated."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Phase = Literal["queue", "prefill", "decode"]
+Priority = Literal["measured", "live"]
+
+#: who goes first where both wait
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+MAX_LOGPROBS = 20  # alternatives for each token, as in the OpenAI API
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +35,16 @@ class GenerationRequest:
     temperature: float = 0.0
     top_p: float = 1.0
     top_k: int = 0  # 0: all
+    min_p: float = 0.0  # of the most probable token's probability
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
     ignore_eos: bool = False
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
     repetition_penalty: float = 1.0
+    logprobs: int | None = None  # log probabilities of each token and of so many alternatives; None: none
+    priority: Priority = "measured"  # inside one engine
     arrival_s: float | None = None
     tenant: str = ""
     application: str = ""

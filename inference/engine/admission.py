@@ -5,7 +5,7 @@ import threading
 
 from inference.engine.loading import LoadedModel
 from inference.errors import RequestRejected
-from inference.requests import GenerationRequest
+from inference.requests import MAX_LOGPROBS, PRIORITIES, GenerationRequest
 
 
 class Busy(RequestRejected):
@@ -13,32 +13,42 @@ class Busy(RequestRejected):
 
 
 class Admission:
-    """Checks requests against the engine's limits and keeps the list of the open ones. Thread-safe."""
+    """Checks requests against the engine's limits and keeps the list of the open ones. Thread-safe.
+
+    `max_open` counts for each priority by itself: live requests cannot use up the room of measured ones.
+    """
 
     def __init__(self, *, vocabulary: int, max_model_tokens: int, pool_tokens: int, max_open: int) -> None:
         self._vocabulary = vocabulary
         self._max_model_tokens = max_model_tokens
         self._pool_tokens = pool_tokens
         self._max_open = max_open
-        self._open: set[str] = set()
+        self._open: dict[str, str] = {}  # id → priority
+        self._count = dict.fromkeys(PRIORITIES, 0)
         self._lock = threading.Lock()
 
     def enter(self, request: GenerationRequest, prompt_tokens: int, tokens: list[int]) -> None:
         """Note the request as open; raises RequestRejected, or Busy where the list is full."""
         self._check_values(request)
         self._check_lengths(request, prompt_tokens)
+        ids = (*request.stop_token_ids,)
+        if ids and not 0 <= min(ids) <= max(ids) < self._vocabulary:
+            raise RequestRejected(f"A stop token id is outside the vocabulary of {self._vocabulary}.")
         if tokens and not 0 <= min(tokens) <= max(tokens) < self._vocabulary:
             raise RequestRejected(f"A prompt token id is outside the vocabulary of {self._vocabulary}.")
         with self._lock:
             if request.id in self._open:
                 raise RequestRejected(f"A request with the id {request.id!r} is already open.")
-            if len(self._open) >= self._max_open:
-                raise Busy(f"The engine is busy: {len(self._open)} requests are open already.")
-            self._open.add(request.id)
+            if self._count[request.priority] >= self._max_open:
+                raise Busy(f"The engine is busy: {self._count[request.priority]} requests are open already.")
+            self._open[request.id] = request.priority
+            self._count[request.priority] += 1
 
     def leave(self, request: GenerationRequest) -> None:
         with self._lock:
-            self._open.discard(request.id)
+            priority = self._open.pop(request.id, None)
+            if priority is not None:
+                self._count[priority] -= 1
 
     @staticmethod
     def is_busy(error: RequestRejected) -> bool:
@@ -69,12 +79,18 @@ class Admission:
             ("presence_penalty", request.presence_penalty, -2.0, 2.0),
             ("frequency_penalty", request.frequency_penalty, -2.0, 2.0),
             ("repetition_penalty", request.repetition_penalty, 0.0, math.inf),
+            ("min_p", request.min_p, 0.0, 1.0),
+            ("logprobs", request.logprobs or 0, 0, MAX_LOGPROBS),
         )
         for name, value, low, high in limits:
             if not (low <= value <= high) or math.isinf(value):
                 raise RequestRejected(f"{name} must be between {low:g} and {high:g}, not {value}.")
         if request.top_p == 0 or request.repetition_penalty == 0:
             raise RequestRejected("top_p and repetition_penalty must be greater than 0.")
+        if request.priority not in PRIORITIES:
+            raise RequestRejected(
+                f"priority must be one of {', '.join(PRIORITIES)}, not {request.priority!r}."
+            )
         if any(not stop for stop in request.stop):
             raise RequestRejected("A stop string is empty.")
 

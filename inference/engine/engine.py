@@ -6,25 +6,24 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
-
-import torch
 
 from inference.engine import events, sampler
 from inference.engine.admission import Admission, encode
-from inference.engine.cpu import CpuAttention
-from inference.engine.detokenise import Detokeniser
+from inference.engine.assembly import assemble
+from inference.engine.detokenise import ByteJoiner, Detokeniser, WindowJoiner
 from inference.engine.events import Event
-from inference.engine.kv import BlockManager, KVPool, bytes_per_token
-from inference.engine.loading import LoadedModel, use_paged_attention
-from inference.engine.memory import available_bytes, pool_bytes
+from inference.engine.kv import BlockManager
+from inference.engine.loading import LoadedModel, load
 from inference.engine.options import EngineOptions
-from inference.engine.probe import probe
-from inference.engine.runner import ModelRunner
-from inference.engine.scheduler import Listeners, Scheduler, Step
-from inference.engine.sequence import Sequence
-from inference.engine.stages import timed
-from inference.errors import RequestRejected, TargetUnavailable
+from inference.engine.sampler import Choice
+from inference.engine.scheduler import Drafter, Listeners, Scheduler, Step, Work
+from inference.engine.sequence import Sequence, new_sequence
+from inference.engine.speculation import DraftModel, PromptLookup, check_draft
+from inference.engine.statistics import Statistics
+from inference.engine.token_bytes import TokenBytes
+from inference.errors import RequestRejected
 from inference.requests import GenerationRequest
 
 Emit = Callable[[list[Event]], None]
@@ -37,29 +36,36 @@ class Engine:
     all requests go to `emit`, in order, from whichever thread they happen in.
     """
 
-    def __init__(self, loaded: LoadedModel, options: EngineOptions, emit: Emit) -> None:
+    def __init__(
+        self, loaded: LoadedModel, options: EngineOptions, emit: Emit, *, draft: LoadedModel | None = None
+    ) -> None:
         self.loaded = loaded
         self.options = options
         self.statistics = Statistics()
+        self.load_ms: dict[str, float] = {}
         self._emit = emit
         self._pending: list[Event] = []  # events of the running step
         self._inbox: deque[tuple[str, Any]] = deque()
         self._changed = threading.Condition()  # guards the inbox
         self._sequences: dict[int, Sequence] = {}  # what the step thread knows, by handle
-        self.pool = KVPool(options.block_tokens)
-        self.runner = ModelRunner(loaded.model, self.pool, CpuAttention())
-        self.load_ms: dict[str, float] = {}
-        with timed(self.load_ms, "allocate"):
-            self._allocate()
-            use_paged_attention(loaded.model, options.model_path)
-        with timed(self.load_ms, "probe"):
-            probe(loaded, self.runner, options.model_path)
+        self._token_bytes = TokenBytes(loaded.tokenizer)
+        if draft is None and options.draft_path is not None:
+            draft = load(Path(options.draft_path).expanduser(), options.dtype, kernels=options.kernels)
+        models = [(loaded, options.model_path)]
+        if draft is not None:
+            check_draft(loaded, draft)
+            models.append((draft, Path(options.draft_path or draft.name)))
+        target, *drafts = assemble(models, options, self.load_ms)
+        self.pool, self.runner, self.kernels = target.pool, target.runner, target.kernels
+        self.draft = drafts[0] if drafts else None
         self.blocks = BlockManager(self.pool.blocks, options.block_tokens, prefix_cache=options.prefix_cache)
+        self.drafter = self._drafter()
         self.scheduler = Scheduler(
             self.blocks,
             Listeners(admitted=self._admitted, preempted=self._preempted, copy_block=self.pool.copy_block),
             max_batch=options.max_batch,
             prefill_chunk_tokens=options.prefill_chunk_tokens,
+            drafter=self.drafter,
         )
         self.admission = Admission(
             vocabulary=loaded.vocabulary,
@@ -68,30 +74,21 @@ class Engine:
             max_open=options.max_batch + options.max_waiting,
         )
 
-    def _allocate(self) -> None:
+    def _drafter(self) -> Drafter | None:
         options = self.options
-        try:
-            shapes = self.runner.shapes()
-        except Exception as error:
-            raise TargetUnavailable(
-                f"{self.loaded.architecture} in {options.path} cannot run on the paged cache: {error}."
-            ) from error
-        block_bytes = bytes_per_token(shapes, self.loaded.dtype) * options.block_tokens
-        if block_bytes == 0:
-            raise TargetUnavailable(
-                f"{self.loaded.architecture} in {options.path} has no attention to cache."
+        if self.draft is not None:
+            return DraftModel(
+                self.draft.loaded,
+                self.draft.runner,
+                block_tokens=options.block_tokens,
+                vocabulary=self.loaded.vocabulary,
+                chunk_tokens=options.prefill_chunk_tokens,
+                max_tokens=options.speculate_tokens,
+                max_batch=options.speculate_max_batch,
             )
-        blocks = options.kv_blocks
-        if blocks is None:
-            affordable = pool_bytes() // block_bytes
-            useful = options.max_batch * -(-self.loaded.max_model_tokens // options.block_tokens)
-            blocks = max(1, min(affordable, useful))
-        elif blocks * block_bytes > available_bytes():
-            raise TargetUnavailable(
-                f"{blocks} KV blocks need {blocks * block_bytes / 2**20:.0f} MiB, "
-                f"but only {available_bytes() / 2**20:.0f} MiB of memory are free."
-            )
-        self.pool.allocate(blocks, shapes, self.loaded.dtype)
+        if options.speculate is not None:
+            return PromptLookup(options.speculate_tokens, options.speculate_max_batch)
+        return None
 
     # -- from any thread ------------------------------------------------------------------------------
 
@@ -104,17 +101,22 @@ class Engine:
             busy = self.admission.is_busy(error)
             self._emit([events.rejected(handle, time.monotonic_ns(), str(error), busy=busy)])
             return
-        sequence = Sequence(
-            handle=handle,
-            request=request,
-            tokens=tokens,
-            prompt_length=len(tokens),
-            detokeniser=Detokeniser(self.loaded.decode, request.stop, self.loaded.byte_ids),
-            generator=_generator(request),
+        sequence = new_sequence(
+            handle,
+            request,
+            tokens,
+            self._detokeniser(request),
+            end_ids=self.loaded.end_ids,
+            seed=_seed(request),
             queued_ns=time.monotonic_ns(),
         )
         self._emit([events.queued(handle, sequence.queued_ns, len(tokens))])
         self._put("submit", sequence)
+
+    def _detokeniser(self, request: GenerationRequest) -> Detokeniser:
+        if self._token_bytes.joined:
+            return Detokeniser(ByteJoiner(self._token_bytes.shown), request.stop)
+        return Detokeniser(WindowJoiner(self.loaded.decode, self.loaded.byte_ids), request.stop)
 
     def abort(self, handle: int) -> None:
         """The client has left: blocks are free within one step; unknown handles are over already."""
@@ -150,61 +152,83 @@ class Engine:
             return False
         self.statistics.started(step, start_ns)
         try:
-            logits = self.runner.run(step)
-            chosen = self._sample(step, logits)
+            choices = sampler.choose(self.runner.run(step), step.work)
         except Exception as error:  # a step that breaks ends its requests, not the engine
             self._fail(step, f"The step failed: {type(error).__name__}: {error}.")
         else:
-            self._postprocess(step, chosen, start_ns)
+            self._postprocess(step, choices, start_ns)
         self.statistics.ended(step, time.monotonic_ns() - start_ns)
         self._flush()
         return True
 
-    def _sample(self, step: Step, logits: torch.Tensor) -> dict[Sequence, int | None]:
-        sequences = [work.sequence for work in step.work if work.completes]
-        with torch.inference_mode():
-            ids = sampler.sample(logits, sequences, self.loaded.end_ids)
-        return dict(zip(sequences, ids, strict=True))
-
-    def _postprocess(self, step: Step, chosen: dict[Sequence, int | None], start_ns: int) -> None:
+    def _postprocess(self, step: Step, choices: list[Choice | None], start_ns: int) -> None:
         end_ns = time.monotonic_ns()
         self._take_inbox()  # whoever left during the step gets nothing more
-        for work in step.work:
+        for work, choice in zip(step.work, choices, strict=True):
             sequence = work.sequence
             if sequence.over:
                 continue
-            before = sequence.num_computed
-            sequence.num_computed += work.tokens
-            self.blocks.register(sequence)
-            if step.kind == "prefill":
-                again = max(0, min(sequence.high_water, sequence.num_computed) - before)
-                self._chunks(sequence, start_ns, end_ns, work.tokens - again, again)
-            sequence.high_water = max(sequence.high_water, sequence.num_computed)
-            if sequence not in chosen:
-                continue
-            token_id = chosen[sequence]
-            if token_id is None:
+            if sequence.in_prefill:
+                self._chunks(work, start_ns, end_ns)
+            if choice is None:  # nothing of it is offered to others: its cache may be no numbers either
                 self._end(sequence, events.failed, "The model computed logits that are not numbers.")
-            else:
-                self._append(sequence, token_id, start_ns, end_ns)
+                continue
+            if work.drafts:
+                self._learn(work, choice)
+            self._advance(work, choice, start_ns, end_ns)
 
-    def _chunks(self, sequence: Sequence, start_ns: int, end_ns: int, new: int, again: int) -> None:
-        for tokens, repeated in ((again, True), (new, False)):
+    def _chunks(self, work: Work, start_ns: int, end_ns: int) -> None:
+        """Tell of prefilled tokens, those that had been computed before a preemption apart."""
+        sequence = work.sequence
+        again = min(work.tokens, max(0, sequence.high_water - sequence.num_computed))
+        for tokens, repeated in ((again, True), (work.tokens - again, False)):
             if tokens:
                 self._pending.append(events.chunk(sequence.handle, start_ns, end_ns, tokens, again=repeated))
 
-    def _append(self, sequence: Sequence, token_id: int, start_ns: int, end_ns: int) -> None:
-        """Take one sampled token in; ends the sequence where its request says so."""
+    def _learn(self, work: Work, choice: Choice) -> None:
+        proposed, right = len(work.drafts), len(choice.tokens) - 1
+        self.statistics.drafted += proposed
+        self.statistics.accepted += right
+        if self.drafter is not None:
+            self.drafter.learn(work.sequence, proposed, right)
+
+    def _advance(self, work: Work, choice: Choice, start_ns: int, end_ns: int) -> None:
+        """What was computed is computed, and the chosen tokens follow, up to the end of the answer."""
+        sequence, computed = work.sequence, work.tokens
+        for place, token_id in enumerate(choice.tokens or (None,)):
+            sequence.num_computed += computed
+            self.blocks.register(sequence)
+            if token_id is None:
+                break
+            told = None if choice.logprobs is None else choice.logprobs[place]
+            self._append(sequence, token_id, told, start_ns, end_ns)
+            if sequence.over:
+                return
+            computed = 1  # where another token follows, this one was a right draft
+        sequence.high_water = max(sequence.high_water, sequence.num_computed)
+
+    def _append(
+        self,
+        sequence: Sequence,
+        token_id: int,
+        told: list[tuple[int, float]] | None,
+        start_ns: int,
+        end_ns: int,
+    ) -> None:
+        """Take one chosen token in; ends the sequence where its request says so."""
         request = sequence.request
         sequence.tokens.append(token_id)
-        is_end = token_id in self.loaded.end_ids and not request.ignore_eos
-        may_stop = sequence.num_output >= request.min_tokens
-        text = "" if is_end else sequence.detokeniser.add(token_id, may_stop=may_stop)
-        self._pending.append(events.token(sequence.handle, start_ns, end_ns, token_id, text))
-        if is_end or sequence.detokeniser.stopped:
-            self._end(sequence, events.finished, "stop", sequence.detokeniser.flush())
-        elif sequence.num_output >= request.max_tokens:
-            self._end(sequence, events.finished, "length", sequence.detokeniser.flush())
+        output = sequence.num_output
+        is_end = token_id in sequence.end_ids
+        text = "" if is_end else sequence.detokeniser.add(token_id, may_stop=output >= request.min_tokens)
+        event = events.token(sequence.handle, start_ns, end_ns, token_id, text)
+        if told is not None:
+            event.append([[one, logprob, self._token_bytes.of(one)] for one, logprob in told])
+        self._pending.append(event)
+        if is_end or sequence.detokeniser.stopped or output >= request.max_tokens:
+            rest = sequence.detokeniser.flush()
+            reason = "stop" if is_end or sequence.detokeniser.stopped else "length"
+            self._end(sequence, events.finished, reason, rest)
 
     # -- ends -----------------------------------------------------------------------------------------
 
@@ -222,10 +246,8 @@ class Engine:
             self._end(work.sequence, events.failed, reason)
 
     def _take_inbox(self) -> None:
-        while True:
+        while self._inbox:
             with self._changed:
-                if not self._inbox:
-                    return
                 kind, value = self._inbox.popleft()
             if kind == "submit":
                 self._sequences[value.handle] = value
@@ -236,6 +258,8 @@ class Engine:
                     self._end(sequence, events.aborted)
             else:
                 self.blocks.reset_cache()
+                if self.drafter is not None:
+                    self.drafter.reset()
                 value.set()
 
     def _admitted(self, sequence: Sequence, cached_tokens: int) -> None:
@@ -259,30 +283,8 @@ class Engine:
         self.blocks.check()
 
 
-class Statistics:
-    """Counters of the steps; read by telemetry from another thread, each value by itself."""
-
-    def __init__(self) -> None:
-        self.aborted = 0
-        self.steps = {"prefill": 0, "decode": 0}
-        self.tokens = {"prefill": 0, "decode": 0}
-        self.busy_ns = {"prefill": 0, "decode": 0}
-        self.current: Step | None = None
-        self.running_since_ns: int | None = None
-
-    def started(self, step: Step, start_ns: int) -> None:
-        self.current, self.running_since_ns = step, start_ns
-
-    def ended(self, step: Step, took_ns: int) -> None:
-        self.current = self.running_since_ns = None
-        self.steps[step.kind] += 1
-        self.tokens[step.kind] += step.tokens
-        self.busy_ns[step.kind] += took_ns
-
-
-def _generator(request: GenerationRequest) -> torch.Generator | None:
-    """Each request draws from its own generator, so that no neighbour shifts its numbers."""
+def _seed(request: GenerationRequest) -> int | None:
+    """What decides the request's draws and nobody else's; None where nothing is drawn."""
     if sampler.is_greedy(request.temperature):
         return None
-    seed = request.seed if request.seed is not None else int.from_bytes(os.urandom(8), "little")
-    return torch.Generator().manual_seed(seed % 2**63)
+    return request.seed if request.seed is not None else int.from_bytes(os.urandom(8), "little")

@@ -82,8 +82,20 @@ class BlockManager:
         missing = self.blocks_for(sequence.num_tokens) - len(sequence.blocks)
         if missing > len(self._queue):
             return False
-        sequence.blocks.extend(self._take() for _ in range(missing))
+        for _ in range(missing):
+            sequence.blocks.append(self._take())
         return True
+
+    def grow_ahead(self, sequence: Sequence, tokens: int, *, reserve: int = 0) -> int:
+        """Make room for up to so many tokens behind all known ones; how many have it.
+
+        `reserve` blocks stay in the queue: what is only guessed must cost nobody a place.
+        """
+        room = len(sequence.blocks) * self.block_tokens - sequence.num_tokens
+        while room < tokens and len(self._queue) > reserve:
+            sequence.blocks.append(self._take())
+            room += self.block_tokens
+        return min(tokens, room)
 
     def release(self, sequence: Sequence) -> None:
         """Take all blocks back; their content stays findable until someone needs the memory."""
@@ -102,6 +114,8 @@ class BlockManager:
         if not self.prefix_cache:
             return
         full = sequence.num_computed // self.block_tokens
+        if full <= sequence.num_registered:
+            return
         self._hash(sequence, full)
         for index in range(sequence.num_registered, full):
             digest, block = sequence.block_hashes[index], sequence.blocks[index]
@@ -109,7 +123,7 @@ class BlockManager:
                 self._by_hash[digest] = block
                 self._hash_of[block] = digest
                 self._content[block] = self._content_at(sequence, index)
-        sequence.num_registered = max(sequence.num_registered, full)
+        sequence.num_registered = full
 
     def reset_cache(self) -> None:
         """Forget every content; blocks in use stay with their holders."""

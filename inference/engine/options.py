@@ -6,43 +6,53 @@ from typing import Any
 
 from inference.errors import InputError
 
-DTYPES = ("auto", "bfloat16", "float32")
-LATER_DTYPES = ("int8", "int4")
-COUNTS = ("max_batch", "kv_blocks", "block_tokens", "prefill_chunk_tokens", "threads", "max_waiting")
+DTYPES = ("auto", "bfloat16", "float32", "int8", "int4")
+KERNELS = ("auto", "native", "torch")
+COUNTS = (
+    "max_batch",
+    "kv_blocks",
+    "block_tokens",
+    "prefill_chunk_tokens",
+    "threads",
+    "max_waiting",
+    "speculate_tokens",
+    "speculate_max_batch",
+)
+DRAFT = "draft:"
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
     """Settings of one engine process; `None` lets the engine choose from the machine.
 
-    `dtype="auto"` is bfloat16 where the processor multiplies it natively (AVX512-BF16, AMX), else
-    float32, which is several times faster there. Sizes are tokens unless the name says otherwise.
+    `dtype="auto"` is the fastest that rounds no stored weight (see `inference.engine.precision`); int8 and
+    int4 round the weights of the linear layers. `kernels="auto"` is the fastest that computes the same
+    (see `inference.engine.proving`). Sizes are tokens unless the name says otherwise.
     """
 
     path: str
     dtype: str = "auto"
+    kernels: str = "auto"  # native: nothing but C; torch: nothing of it
     max_batch: int = 32  # sequences in one step
     kv_blocks: int | None = None
     block_tokens: int = 32
     prefill_chunk_tokens: int = 256
     threads: int | None = None
     prefix_cache: bool = True
-    max_waiting: int = 4096  # requests; one more is refused at once
+    max_waiting: int = 4096  # requests of one priority; one more is refused at once
+    speculate: str | None = None  # "ngram" (prompt lookup) or "draft:PATH" (a small model)
+    speculate_tokens: int = 5  # the most that are guessed for one sequence in a step
+    speculate_max_batch: int = 8  # with more sequences in a decode step, nothing is guessed
     step_limit_s: float = 180.0  # a step that takes longer is stuck: the process ends and says so
 
     def __post_init__(self) -> None:
-        if self.dtype in LATER_DTYPES:
-            raise InputError(f"dtype {self.dtype} is not available yet in this version.")
         if self.dtype not in DTYPES:
             raise InputError(f"dtype {self.dtype!r} is unknown; choose one of {', '.join(DTYPES)}.")
-        for name in (
-            "max_batch",
-            "kv_blocks",
-            "block_tokens",
-            "prefill_chunk_tokens",
-            "threads",
-            "max_waiting",
-        ):
+        if self.kernels not in KERNELS:
+            raise InputError(f"kernels {self.kernels!r} is unknown; choose one of {', '.join(KERNELS)}.")
+        if self.speculate not in (None, "ngram") and not self.draft_path:
+            raise InputError(f"speculate must be ngram or draft:PATH, not {self.speculate!r}.")
+        for name in COUNTS:
             value = getattr(self, name)
             if value is None and name in ("kv_blocks", "threads"):
                 continue
@@ -54,6 +64,13 @@ class EngineOptions:
     @property
     def model_path(self) -> Path:
         return Path(self.path)
+
+    @property
+    def draft_path(self) -> str | None:
+        """Where the draft model is, if there is one."""
+        if self.speculate is None or not self.speculate.startswith(DRAFT):
+            return None
+        return self.speculate.removeprefix(DRAFT) or None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

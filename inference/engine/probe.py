@@ -5,17 +5,15 @@ two chunks and single tokens, over scattered blocks. Logits must agree and, in f
 tokens. It takes a few forward passes and finds an architecture that does not fit the seam before a user does.
 """
 
-from pathlib import Path
-
 import torch
 
 from inference.engine import attention
-from inference.engine.detokenise import Detokeniser
+from inference.engine.detokenise import ByteJoiner, Detokeniser
+from inference.engine.kv import KVPool
 from inference.engine.loading import LoadedModel, logits_differ
-from inference.engine.runner import ModelRunner
+from inference.engine.runner import Runner
 from inference.engine.scheduler import Kind, Step, Work
 from inference.engine.sequence import Sequence, block_table
-from inference.errors import TargetUnavailable
 from inference.requests import GenerationRequest
 
 PROMPT_TOKENS = 44
@@ -23,19 +21,21 @@ SINGLE_TOKENS = 4
 TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 8e-2}
 
 
-def probe(loaded: LoadedModel, runner: ModelRunner, path: Path) -> None:
-    """Raise TargetUnavailable unless the paged path agrees with the plain model."""
-    length = min(PROMPT_TOKENS, loaded.max_model_tokens, runner.pool.blocks * runner.pool.block_tokens)
-    seeded = torch.Generator().manual_seed(0)
-    ids = torch.randint(loaded.vocabulary, (length,), generator=seeded).tolist()
-    plain = _plain_logits(loaded, ids)
-    paged, rows = _paged_logits(runner, ids)
-    difference = logits_differ(plain[rows], paged)
-    if difference > TOLERANCE[loaded.dtype]:
-        raise TargetUnavailable(
-            f"{loaded.architecture} in {path} gives other results on the paged cache than by itself "
-            f"(logits differ by {difference:.1%}); it is not supported."
-        )
+class Probe:
+    """A prompt of random ids, with the logits that the model computes for it by itself."""
+
+    def __init__(self, loaded: LoadedModel, pool: KVPool) -> None:
+        """Computes with the model as it is now; `pool` is what the runners write into."""
+        length = min(PROMPT_TOKENS, loaded.max_model_tokens, pool.blocks * pool.block_tokens)
+        seeded = torch.Generator().manual_seed(0)
+        self._ids = torch.randint(loaded.vocabulary, (length,), generator=seeded).tolist()
+        self._plain = _plain_logits(loaded, self._ids)
+        self.tolerance = TOLERANCE[loaded.dtype]
+
+    def difference(self, runner: Runner) -> float:
+        """How far a runner's logits are off, relative to the largest; infinite when not finite."""
+        paged, rows = _paged_logits(runner, self._ids)
+        return logits_differ(self._plain[rows], paged)
 
 
 @torch.inference_mode()
@@ -48,7 +48,7 @@ def _plain_logits(loaded: LoadedModel, ids: list[int]) -> torch.Tensor:
         loaded.model.set_attn_implementation(attention.NAME)
 
 
-def _paged_logits(runner: ModelRunner, ids: list[int]) -> tuple[torch.Tensor, list[int]]:
+def _paged_logits(runner: Runner, ids: list[int]) -> tuple[torch.Tensor, list[int]]:
     """Logits of the paged path and the positions they belong to."""
     blocks = -(-len(ids) // runner.pool.block_tokens)
     sequence = Sequence(
@@ -56,8 +56,7 @@ def _paged_logits(runner: ModelRunner, ids: list[int]) -> tuple[torch.Tensor, li
         request=GenerationRequest(id="probe"),
         tokens=[],
         prompt_length=0,
-        detokeniser=Detokeniser(lambda _: ""),
-        generator=None,
+        detokeniser=Detokeniser(ByteJoiner(lambda _: b"")),
         queued_ns=0,
         blocks=block_table(range(runner.pool.blocks - 1, runner.pool.blocks - 1 - blocks, -1)),
     )
@@ -68,7 +67,7 @@ def _paged_logits(runner: ModelRunner, ids: list[int]) -> tuple[torch.Tensor, li
         count = stop - sequence.num_computed
         sequence.tokens = ids[:stop]
         kind: Kind = "decode" if count == 1 and sequence.num_computed else "prefill"
-        logits.append(runner.run(Step(kind, [Work(sequence, count)])))
+        logits.append(runner.run(Step(kind, [Work(sequence, count)])).clone())
         sequence.num_computed = stop
         rows.append(stop - 1)
     return torch.cat(logits), rows

@@ -1,11 +1,13 @@
 """Streamed text: whole characters, spaces kept, and nothing of a stop string."""
 
 import random
+from collections.abc import Callable
 
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from inference.engine.detokenise import REPLACEMENT, Detokeniser
+from inference.engine.detokenise import REPLACEMENT, ByteJoiner, Detokeniser, Joiner, WindowJoiner
+from inference.engine.token_bytes import TokenBytes
 from tests.inference.engine.conftest import SPECIAL, byte_tokenizer
 
 TEXTS = ["你好，世界", "naïve ďábel", "🎉👩‍👩‍👧 family", "  two  spaces ", "line\n\nend", "١٢٣ हिन्दी"]
@@ -16,20 +18,30 @@ def stream(detokeniser: Detokeniser, ids: list[int]) -> list[str]:
     return [*pieces, detokeniser.flush()]
 
 
+def by_window(tokenizer: Tokenizer) -> Joiner:
+    return WindowJoiner(tokenizer.decode)
+
+
+def by_bytes(tokenizer: Tokenizer) -> Joiner:
+    return ByteJoiner(TokenBytes(tokenizer).shown)
+
+
+@pytest.mark.parametrize("joiner", [by_window, by_bytes])
 @pytest.mark.parametrize("text", TEXTS)
-def test_bytes_become_whole_characters(text: str) -> None:
+def test_bytes_become_whole_characters(text: str, joiner: Callable[[Tokenizer], Joiner]) -> None:
     backend = byte_tokenizer().backend_tokenizer
-    pieces = stream(Detokeniser(backend.decode), backend.encode(text).ids)
+    pieces = stream(Detokeniser(joiner(backend)), backend.encode(text).ids)
     assert "".join(pieces) == text
     assert not any(REPLACEMENT in piece for piece in pieces)
 
 
-def test_random_bytes_join_to_the_text_of_all_ids() -> None:
+@pytest.mark.parametrize("joiner", [by_window, by_bytes])
+def test_random_bytes_join_to_the_text_of_all_ids(joiner: Callable[[Tokenizer], Joiner]) -> None:
     backend = byte_tokenizer().backend_tokenizer
     rng = random.Random(7)
     for _ in range(200):
         ids = [rng.randrange(len(SPECIAL) + 256) for _ in range(rng.randrange(1, 40))]
-        assert "".join(stream(Detokeniser(backend.decode), ids)) == backend.decode(ids)
+        assert "".join(stream(Detokeniser(joiner(backend)), ids)) == backend.decode(ids)
 
 
 def sentencepiece() -> Tokenizer:
@@ -48,7 +60,7 @@ def sentencepiece() -> Tokenizer:
 def test_sentencepiece_keeps_the_spaces_between_pieces() -> None:
     tokenizer = sentencepiece()
     ids = [tokenizer.token_to_id(piece) for piece in ("▁Hello", "▁wor", "ld", "▁", "▁a", "!")]
-    pieces = stream(Detokeniser(tokenizer.decode), ids)
+    pieces = stream(Detokeniser(WindowJoiner(tokenizer.decode)), ids)
     assert pieces[:4] == ["Hello", " wor", "ld", " "]
     assert "".join(pieces) == tokenizer.decode(ids)
 
@@ -58,12 +70,14 @@ def test_byte_fallback_joins_to_the_text_of_all_ids() -> None:
     rng = random.Random(11)
     emoji = [tokenizer.token_to_id(f"<0x{byte:02X}>") for byte in "🎉你".encode()]
     byte_ids = frozenset(range(1, 257))
-    pieces = stream(Detokeniser(tokenizer.decode, byte_ids=byte_ids), [tokenizer.token_to_id("▁a"), *emoji])
+    pieces = stream(
+        Detokeniser(WindowJoiner(tokenizer.decode, byte_ids)), [tokenizer.token_to_id("▁a"), *emoji]
+    )
     assert "".join(pieces) == "a🎉你"
     assert not any(REPLACEMENT in piece for piece in pieces)
     for _ in range(200):
         ids = [rng.randrange(tokenizer.get_vocab_size()) for _ in range(rng.randrange(1, 30))]
-        pieces = stream(Detokeniser(tokenizer.decode, byte_ids=byte_ids), ids)
+        pieces = stream(Detokeniser(WindowJoiner(tokenizer.decode, byte_ids)), ids)
         assert "".join(pieces) == tokenizer.decode(ids)
 
 
@@ -75,7 +89,7 @@ PIECES = ["abc", "DEF", "G", "HI", "J", "x", "DE"]
 
 
 def test_nothing_of_a_stop_string_is_given_out() -> None:
-    detokeniser = Detokeniser(letters, ("DEFGHIJ",))
+    detokeniser = Detokeniser(WindowJoiner(letters), ("DEFGHIJ",))
     given = [detokeniser.add(token_id) for token_id in (0, 1, 2, 3)]
     assert given == ["abc", "", "", ""]
     assert detokeniser.add(4) == ""
@@ -84,7 +98,7 @@ def test_nothing_of_a_stop_string_is_given_out() -> None:
 
 
 def test_what_was_no_stop_string_after_all_is_given_out() -> None:
-    detokeniser = Detokeniser(letters, ("DEFGHIJ",))
+    detokeniser = Detokeniser(WindowJoiner(letters), ("DEFGHIJ",))
     assert [detokeniser.add(token_id) for token_id in (1, 2, 5)] == ["", "", "DEFGx"]
     assert [detokeniser.add(token_id) for token_id in (6, 1)] == ["", "DE"]  # DEDEF: it may begin again
     assert detokeniser.flush() == "DEF"
@@ -92,14 +106,14 @@ def test_what_was_no_stop_string_after_all_is_given_out() -> None:
 
 
 def test_the_earliest_of_several_stop_strings_counts() -> None:
-    detokeniser = Detokeniser(letters, ("HI", "G"))
+    detokeniser = Detokeniser(WindowJoiner(letters), ("HI", "G"))
     assert detokeniser.add(1) == "DEF"
     assert detokeniser.add(2) == ""
     assert detokeniser.stopped
 
 
 def test_stop_strings_do_not_count_before_they_may() -> None:
-    detokeniser = Detokeniser(letters, ("G",))
+    detokeniser = Detokeniser(WindowJoiner(letters), ("G",))
     assert detokeniser.add(2, may_stop=False) == "G"
     assert not detokeniser.stopped
     assert detokeniser.add(2) == ""
