@@ -27,8 +27,10 @@ from inference.engine.admission import encode
 from inference.engine.cores import default_threads
 from inference.engine.engine import Engine
 from inference.engine.events import Event
-from inference.engine.loading import LoadedModel, load, native_bfloat16, weights_digest
+from inference.engine.loading import LoadedModel, load, weights_digest
+from inference.engine.memory import restart_resident_peak
 from inference.engine.options import EngineOptions
+from inference.engine.precision import choose
 from inference.engine.stages import timed
 from inference.errors import TargetUnavailable
 from inference.requests import GenerationRequest
@@ -139,12 +141,18 @@ class Child:
         if name == "telemetry":
             return telemetry.snapshot(engine, self._watch)
         if name == "reset_prefix_cache":
-            return engine.reset_prefix_cache()
+            engine.reset_prefix_cache()
+            return self._restart_peaks(engine)
         if name == "tokenize":
             return engine.loaded.tokenizer(arguments[0], add_special_tokens=False).input_ids
         if name == "prompt_tokens":
             return len(encode(engine.loaded, _request(arguments[0])))
         raise ValueError("unknown call")
+
+    def _restart_peaks(self, engine: Engine) -> None:
+        """Watermarks are of what comes from now on: not of the load, nor of an earlier run."""
+        restart_resident_peak()
+        self._watch.kv_peak_blocks = engine.blocks.held
 
     def watch(self, step_limit_s: float) -> None:
         """Say once a second that this process lives, and end it when a step takes longer than its limit."""
@@ -174,18 +182,16 @@ def _read(options: EngineOptions, known_digest: str | None, load_ms: dict[str, f
         folder = path
         if is_gguf and digest is not None:
             with timed(load_ms, "convert"):
-                gguf.check(path)
-                folder = stack.enter_context(gguf_cache.unpacked(path, digest, _stored(options.dtype)))
+                folder = stack.enter_context(gguf_cache.unpacked(path, digest, _stored(options, path)))
         with timed(load_ms, "read"):
-            loaded = load(folder, options.dtype, known_digest=digest)
+            loaded = load(folder, options.dtype, kernels=options.kernels, known_digest=digest)
     loaded.name = path.name
     return loaded
 
 
-def _stored(dtype: str) -> torch.dtype:
+def _stored(options: EngineOptions, path: Path) -> torch.dtype:
     """What a GGUF file is unpacked into: float32 where the model computes in it, so nothing is rounded."""
-    exact = dtype == "float32" or (dtype == "auto" and not native_bfloat16())
-    return torch.float32 if exact else torch.bfloat16
+    return choose(options.dtype, gguf.configuration(path), kernels=options.kernels).dtype
 
 
 def _request(fields: dict[str, Any]) -> GenerationRequest:
@@ -225,7 +231,8 @@ def _facts(engine: Engine, options: EngineOptions, threads_from: str) -> dict[st
             "model_digest": loaded.digest,
             "architecture": loaded.architecture,
             "parameters": loaded.parameters,
-            "dtype": str(loaded.dtype).removeprefix("torch."),
+            "dtype": loaded.weights,
+            "cache_dtype": str(loaded.dtype).removeprefix("torch."),
             "max_model_tokens": loaded.max_model_tokens,
             "shape": _shape(loaded),
             "weights_bytes": loaded.weights_bytes,
@@ -239,7 +246,7 @@ def _facts(engine: Engine, options: EngineOptions, threads_from: str) -> dict[st
                 "max_waiting": options.max_waiting,
                 "threads": torch.get_num_threads(),
                 "threads_from": threads_from,
-                "attention": "paged, CPU",
+                "kernels": engine.kernels,
             },
             "device": "cpu",
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
@@ -292,6 +299,7 @@ def main() -> None:
             raise
         child.refuse(f"There is not enough memory to load {options.path}.")
     _prefer_at_oom(OOM_SCORE_SERVING)
+    restart_resident_peak()
     child.engine = engine
     child.tell(["ready", _facts(engine, options, threads_from) | {"load_ms": load_ms}])
     child.run(engine)

@@ -13,6 +13,7 @@ from inference.engine import events, sampler
 from inference.engine.admission import Admission, encode
 from inference.engine.assembly import assemble
 from inference.engine.detokenise import ByteJoiner, Detokeniser, WindowJoiner
+from inference.engine.device import CpuDevice, Device, DeviceLost, Stamps
 from inference.engine.events import Event
 from inference.engine.kv import BlockManager
 from inference.engine.loading import LoadedModel, load
@@ -57,6 +58,7 @@ class Engine:
             models.append((draft, Path(options.draft_path or draft.name)))
         target, *drafts = assemble(models, options, self.load_ms)
         self.pool, self.runner, self.kernels = target.pool, target.runner, target.kernels
+        self.device: Device = getattr(self.runner, "device", None) or CpuDevice()
         self.draft = drafts[0] if drafts else None
         self.blocks = BlockManager(self.pool.blocks, options.block_tokens, prefix_cache=options.prefix_cache)
         self.drafter = self._drafter()
@@ -65,6 +67,7 @@ class Engine:
             Listeners(admitted=self._admitted, preempted=self._preempted, copy_block=self.pool.copy_block),
             max_batch=options.max_batch,
             prefill_chunk_tokens=options.prefill_chunk_tokens,
+            phase_pure=self.device.phase_pure,
             drafter=self.drafter,
         )
         self.admission = Admission(
@@ -80,6 +83,7 @@ class Engine:
             return DraftModel(
                 self.draft.loaded,
                 self.draft.runner,
+                self.device,
                 block_tokens=options.block_tokens,
                 vocabulary=self.loaded.vocabulary,
                 chunk_tokens=options.prefill_chunk_tokens,
@@ -151,39 +155,44 @@ class Engine:
         if step is None:
             return False
         self.statistics.started(step, start_ns)
+        self.device.begin(start_ns)
         try:
-            choices = sampler.choose(self.runner.run(step), step.work)
+            choices = sampler.choose(self.runner.run(step), step.work, self.device)
+            stamps = self.device.finish()
         except Exception as error:  # a step that breaks ends its requests, not the engine
-            self._fail(step, f"The step failed: {type(error).__name__}: {error}.")
+            self._break(step, error)
         else:
-            self._postprocess(step, choices, start_ns)
+            self._postprocess(step, choices, stamps)
         self.statistics.ended(step, time.monotonic_ns() - start_ns)
         self._flush()
         return True
 
-    def _postprocess(self, step: Step, choices: list[Choice | None], start_ns: int) -> None:
-        end_ns = time.monotonic_ns()
+    def _postprocess(self, step: Step, choices: list[Choice | None], stamps: Stamps) -> None:
         self._take_inbox()  # whoever left during the step gets nothing more
+        parts = _composition(step) if step.kind == "mixed" else None
         for work, choice in zip(step.work, choices, strict=True):
             sequence = work.sequence
             if sequence.over:
                 continue
+            if parts is not None:
+                self._pending.append(events.step(sequence.handle, stamps.start_ns, stamps.end_ns, *parts))
             if sequence.in_prefill:
-                self._chunks(work, start_ns, end_ns)
+                self._chunks(work, stamps)
             if choice is None:  # nothing of it is offered to others: its cache may be no numbers either
                 self._end(sequence, events.failed, "The model computed logits that are not numbers.")
                 continue
             if work.drafts:
                 self._learn(work, choice)
-            self._advance(work, choice, start_ns, end_ns)
+            self._advance(work, choice, stamps)
 
-    def _chunks(self, work: Work, start_ns: int, end_ns: int) -> None:
+    def _chunks(self, work: Work, stamps: Stamps) -> None:
         """Tell of prefilled tokens, those that had been computed before a preemption apart."""
         sequence = work.sequence
         again = min(work.tokens, max(0, sequence.high_water - sequence.num_computed))
         for tokens, repeated in ((again, True), (work.tokens - again, False)):
             if tokens:
-                self._pending.append(events.chunk(sequence.handle, start_ns, end_ns, tokens, again=repeated))
+                event = events.chunk(sequence.handle, stamps.start_ns, stamps.end_ns, tokens, again=repeated)
+                self._pending.append(event)
 
     def _learn(self, work: Work, choice: Choice) -> None:
         proposed, right = len(work.drafts), len(choice.tokens) - 1
@@ -192,7 +201,7 @@ class Engine:
         if self.drafter is not None:
             self.drafter.learn(work.sequence, proposed, right)
 
-    def _advance(self, work: Work, choice: Choice, start_ns: int, end_ns: int) -> None:
+    def _advance(self, work: Work, choice: Choice, stamps: Stamps) -> None:
         """What was computed is computed, and the chosen tokens follow, up to the end of the answer."""
         sequence, computed = work.sequence, work.tokens
         for place, token_id in enumerate(choice.tokens or (None,)):
@@ -201,19 +210,14 @@ class Engine:
             if token_id is None:
                 break
             told = None if choice.logprobs is None else choice.logprobs[place]
-            self._append(sequence, token_id, told, start_ns, end_ns)
+            self._append(sequence, token_id, told, stamps)
             if sequence.over:
                 return
             computed = 1  # where another token follows, this one was a right draft
         sequence.high_water = max(sequence.high_water, sequence.num_computed)
 
     def _append(
-        self,
-        sequence: Sequence,
-        token_id: int,
-        told: list[tuple[int, float]] | None,
-        start_ns: int,
-        end_ns: int,
+        self, sequence: Sequence, token_id: int, told: list[tuple[int, float]] | None, stamps: Stamps
     ) -> None:
         """Take one chosen token in; ends the sequence where its request says so."""
         request = sequence.request
@@ -221,7 +225,7 @@ class Engine:
         output = sequence.num_output
         is_end = token_id in sequence.end_ids
         text = "" if is_end else sequence.detokeniser.add(token_id, may_stop=output >= request.min_tokens)
-        event = events.token(sequence.handle, start_ns, end_ns, token_id, text)
+        event = events.token(sequence.handle, stamps.start_ns, stamps.end_ns, token_id, text)
         if told is not None:
             event.append([[one, logprob, self._token_bytes.of(one)] for one, logprob in told])
         self._pending.append(event)
@@ -241,9 +245,15 @@ class Engine:
         self.admission.leave(sequence.request)
         self._pending.append(events.freed(sequence.handle, time.monotonic_ns()))
 
-    def _fail(self, step: Step, reason: str) -> None:
+    def _break(self, step: Step, error: Exception) -> None:
+        """End the requests of a step that raised; raises DeviceLost where no other step can be computed."""
+        reason = self.device.shortage(error) or f"The step failed: {type(error).__name__}: {error}."
         for work in step.work:
             self._end(work.sequence, events.failed, reason)
+        if self.device.broken(error):
+            self._flush()
+            raise DeviceLost(reason) from error
+        self.device.release()
 
     def _take_inbox(self) -> None:
         while self._inbox:
@@ -288,3 +298,9 @@ def _seed(request: GenerationRequest) -> int | None:
     if sampler.is_greedy(request.temperature):
         return None
     return request.seed if request.seed is not None else int.from_bytes(os.urandom(8), "little")
+
+
+def _composition(step: Step) -> tuple[tuple[int, int], tuple[int, int]]:
+    """(sequences, tokens) that a mixed step prefills and decodes."""
+    prefill = [work.count for work in step.work if work.sequence.in_prefill]
+    return (len(prefill), sum(prefill)), (len(step.work) - len(prefill), step.tokens - sum(prefill))

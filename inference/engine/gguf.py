@@ -8,7 +8,7 @@ from typing import Any
 
 import gguf
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GgufConfig
 from transformers.utils import logging as transformers_logging
 
 from inference.errors import TargetUnavailable
@@ -35,6 +35,17 @@ def check(path: Path) -> None:
         raise TargetUnavailable(
             f"{path} is a truncated GGUF file: it has {size_bytes} bytes, its tensors need {end_bytes}."
         )
+
+
+def configuration(path: Path) -> Any:
+    """The model's configuration as the file's header tells it."""
+    check(path)
+    try:
+        return AutoConfig.from_pretrained(path.parent, gguf_file=path.name, local_files_only=True)
+    except Exception as error:  # whatever transformers makes of it
+        raise TargetUnavailable(
+            f"{path} cannot be read as a language model: {first_sentence(error)}."
+        ) from error
 
 
 def read(path: Path, dtype: torch.dtype) -> tuple[Any, Any]:

@@ -20,6 +20,7 @@ import torch
 from safetensors import SafetensorError
 
 from inference.engine import gguf
+from inference.engine.caching import cache_folder
 
 #: bumped whenever a conversion would come out differently
 VERSION = 1
@@ -28,13 +29,8 @@ DEFAULT_MAX_BYTES = 20 * 2**30
 
 
 def root() -> Path:
-    """Where entries are kept: `PHASEGATE_CACHE`, else below `PHASEGATE_VAR` or the user's cache folder."""
-    if given := os.environ.get("PHASEGATE_CACHE"):
-        return Path(given).expanduser() / "gguf"
-    if var := os.environ.get("PHASEGATE_VAR"):
-        return Path(var).expanduser() / "cache" / "gguf"
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "phasegate" / "gguf"
+    """Where entries are kept."""
+    return cache_folder("gguf")
 
 
 def file_digest(path: Path) -> str:

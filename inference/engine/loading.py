@@ -15,11 +15,13 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 
 from inference.engine import attention, gguf
 from inference.engine.gguf import first_sentence
+from inference.engine.precision import choose
 from inference.errors import TargetUnavailable
 
 KNOWN_LAYERS = frozenset({"full_attention", "sliding_attention"})
 BYTE_TOKEN = re.compile("<0x[0-9A-F]{2}>")
 DIGEST_CHUNK_BYTES = 8 * 2**20
+LOCALLY: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
 @dataclass(kw_only=True)
@@ -36,15 +38,15 @@ class LoadedModel:
     vocabulary: int
     end_ids: frozenset[int]
     byte_ids: frozenset[int] = frozenset()  # tokens of single bytes, `<0x41>`
+    weights: str = ""  # precision of the linear layers; "": that of `dtype`
+    parameters: int = 0
+    weights_bytes: int = 0  # as they are computed with: packed, quantised
 
-    @property
-    def parameters(self) -> int:
-        return sum(parameter.numel() for parameter in self.model.parameters())
-
-    @property
-    def weights_bytes(self) -> int:
+    def __post_init__(self) -> None:
+        self.weights = self.weights or str(self.dtype).removeprefix("torch.")
+        self.parameters = self.parameters or sum(one.numel() for one in self.model.parameters())
         tensors = [*self.model.parameters(), *self.model.buffers()]
-        return sum(tensor.nbytes for tensor in tensors)
+        self.weights_bytes = self.weights_bytes or sum(tensor.nbytes for tensor in tensors)
 
     def decode(self, ids: list[int]) -> str:
         """Text of ids without special tokens, exactly as the tokenizer's decoder joins them."""
@@ -54,19 +56,21 @@ class LoadedModel:
         return self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
 
-def load(path: Path, dtype: str, *, known_digest: str | None = None) -> LoadedModel:
+def load(path: Path, dtype: str, *, kernels: str = "auto", known_digest: str | None = None) -> LoadedModel:
     """Load a Hugging Face folder or a `.gguf` file; raises TargetUnavailable with one sentence."""
-    chosen = _dtype(dtype)
     if not path.exists():
         raise TargetUnavailable(f"There is no model at {path}.")
     if path.is_dir():
         files = _check_folder(path)
-        model, tokenizer = _read_folder(path, chosen)
+        config, tokenizer = _read_configuration(path)
+        precision = choose(dtype, config, kernels=kernels)
+        model = _read_weights(path, config, precision.dtype)
     else:
         if path.suffix.lower() != ".gguf":
             raise TargetUnavailable(f"{path} is neither a model folder nor a .gguf file.")
         files = [path]
-        model, tokenizer = gguf.read(path, chosen)
+        precision = choose(dtype, gguf.configuration(path), kernels=kernels)
+        model, tokenizer = gguf.read(path, precision.dtype)
     model.eval()
     _check_model(path, model)
     if tokenizer.chat_template:  # compiled at its first use: not inside somebody's first request
@@ -78,7 +82,8 @@ def load(path: Path, dtype: str, *, known_digest: str | None = None) -> LoadedMo
         name=path.name,
         digest=known_digest or weights_digest(files),
         architecture=type(model).__name__,
-        dtype=chosen,
+        dtype=precision.dtype,
+        weights=precision.weights,
         max_model_tokens=_max_tokens(model.config),
         vocabulary=_vocabulary(model),
         end_ids=_end_ids(model, tokenizer),
@@ -92,20 +97,6 @@ def use_paged_attention(model: PreTrainedModel, path: Path) -> None:
         model.set_attn_implementation(attention.NAME)
     except Exception as error:
         raise TargetUnavailable(f"{_unsupported(path, model)}: {first_sentence(error)}.") from error
-
-
-def native_bfloat16() -> bool:
-    """Whether this processor multiplies bfloat16 itself; where not, float32 is several times faster."""
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()) or (
-        torch.backends.cpu.get_cpu_capability() not in ("DEFAULT", "AVX2", "AVX512", "NO AVX")
-        and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    )
-
-
-def _dtype(name: str) -> torch.dtype:
-    if name == "auto":
-        return torch.bfloat16 if native_bfloat16() else torch.float32
-    return {"bfloat16": torch.bfloat16, "float32": torch.float32}[name]
 
 
 def _check_folder(path: Path) -> list[Path]:
@@ -135,16 +126,20 @@ def _check_folder(path: Path) -> list[Path]:
     return files
 
 
-def _read_folder(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, Any]:
-    common = {"local_files_only": True, "trust_remote_code": False}
+def _read_configuration(path: Path) -> tuple[Any, Any]:
+    """The configuration and the tokenizer of a folder."""
     try:
-        config = AutoConfig.from_pretrained(path, **common)
+        config = AutoConfig.from_pretrained(path, **LOCALLY)
     except Exception as error:
         raise TargetUnavailable(f"The model in {path} is not known: {first_sentence(error)}.") from error
     try:
-        tokenizer = AutoTokenizer.from_pretrained(path, **common)
+        tokenizer = AutoTokenizer.from_pretrained(path, **LOCALLY)
     except Exception as error:
         raise TargetUnavailable(f"{path} has no usable tokenizer: {first_sentence(error)}.") from error
+    return config, tokenizer
+
+
+def _read_weights(path: Path, config: Any, dtype: torch.dtype) -> PreTrainedModel:
     loader: Any = AutoModelForCausalLM
     try:
         model, report = loader.from_pretrained(
@@ -154,7 +149,7 @@ def _read_folder(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, Any]:
             use_safetensors=True,
             output_loading_info=True,
             ignore_mismatched_sizes=True,  # told apart below, where the message can name the weight
-            **common,
+            **LOCALLY,
         )
     except Exception as error:
         raise TargetUnavailable(f"The model in {path} cannot be loaded: {first_sentence(error)}.") from error
@@ -167,7 +162,7 @@ def _read_folder(path: Path, dtype: torch.dtype) -> tuple[PreTrainedModel, Any]:
         raise TargetUnavailable(
             f"The weights in {path} are incomplete: {missing[0]} and {len(missing) - 1} more are missing."
         )
-    return model, tokenizer
+    return model
 
 
 def _check_model(path: Path, model: PreTrainedModel) -> None:

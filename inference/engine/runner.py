@@ -1,6 +1,7 @@
 """Runs the model on one step: packs the tokens, tells attention where they live, returns logits."""
 
 import inspect
+from typing import Protocol
 
 import torch
 from transformers import PreTrainedModel
@@ -10,6 +11,22 @@ from inference.engine.attention import AttentionBackend, Batch, PagedCache, Shap
 from inference.engine.device import CpuDevice, Device
 from inference.engine.kv import KVPool
 from inference.engine.scheduler import Step
+
+
+class Runner(Protocol):
+    """Computes steps of one model on its pool; one at a time, from one thread."""
+
+    pool: KVPool
+
+    @property
+    def buffers_bytes(self) -> int:
+        """Memory kept for intermediate results."""
+
+    def run(self, step: Step) -> torch.Tensor:
+        """Logits `[Σ keep, vocabulary]` of the wanted positions, in the order of the work.
+
+        They may lie in memory that the next step uses again.
+        """
 
 
 class ModelRunner:
@@ -28,6 +45,10 @@ class ModelRunner:
         self.device = device or CpuDevice()
         self._cache = PagedCache()
         self._keeps_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
+
+    @property
+    def buffers_bytes(self) -> int:
+        return self.backend.buffers_bytes
 
     @torch.inference_mode()
     def shapes(self) -> dict[int, tuple[int, int, int]]:

@@ -26,7 +26,7 @@ class Watch:
     """What the events add up to. `observe` sees each batch once, in order, under the sender's lock."""
 
     def __init__(self) -> None:
-        self.kv_peak_blocks = 0
+        self.kv_peak_blocks = 0  # since the last cold start
         self.oom_total = 0  # steps that ended for want of memory
         self._waiting: dict[int, int] = {}  # handle → ns since when it waits for a place in the batch
         self._ended: dict[int, int] = {}  # handle → ns of its end, until its blocks are free
@@ -83,7 +83,7 @@ def snapshot(engine: Engine, watch: Watch | None = None) -> dict[str, Any]:
         "weights_bytes": engine.loaded.weights_bytes,
         "kv_pool_bytes": engine.pool.size_bytes,
         "kv_used_bytes": used * block_bytes,
-        "buffers_bytes": engine.runner.backend.buffers_bytes,
+        "buffers_bytes": engine.runner.buffers_bytes,
         "rss_bytes": resident,
         "rss_peak_bytes": resident_peak,
         "kv_usage": used / blocks.total,
@@ -101,7 +101,7 @@ def snapshot(engine: Engine, watch: Watch | None = None) -> dict[str, Any]:
     if watch is not None:
         found |= watch.figures(time.monotonic_ns())
         found["kv_used_peak_bytes"] = max(used, watch.kv_peak_blocks) * block_bytes
-    return found | _batch(engine) | _since_start(statistics)
+    return found | _device(engine) | _batch(engine) | _since_start(statistics)
 
 
 def fragmentation(sequences: Iterable[Sequence], block_tokens: int, held: int) -> float | None:
@@ -115,12 +115,31 @@ def fragmentation(sequences: Iterable[Sequence], block_tokens: int, held: int) -
     return min(1.0, max(0, empty) / (held * block_tokens))
 
 
+def _device(engine: Engine) -> dict[str, Any]:
+    """What the allocator of an accelerator has; empty where the machine's memory is all there is."""
+    memory = engine.device.memory()
+    if memory is None:
+        return {}
+    return {
+        "device_allocated_bytes": memory.allocated,
+        "device_allocated_peak_bytes": memory.peak,
+        "device_reserved_bytes": memory.reserved,
+        "device_memory_bytes": memory.total,
+    }
+
+
 def _batch(engine: Engine) -> dict[str, Any]:
     """Composition of the step that is running; empty between steps."""
     step = engine.statistics.current
     if step is None:
         return {}
-    return {"batch_phase": step.kind, "batch_sequences": len(step.work), "batch_tokens": step.tokens}
+    prefill = sum(work.count for work in step.work if work.sequence.in_prefill)
+    return {
+        "batch_phase": step.kind,
+        "batch_sequences": len(step.work),
+        "batch_tokens": step.tokens,
+        "batch_prefill_tokens": min(prefill, step.tokens),
+    }
 
 
 def _since_start(statistics: Any) -> dict[str, Any]:

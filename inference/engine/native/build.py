@@ -15,6 +15,8 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from inference.engine.caching import cache_folder
+
 SOURCE = Path(__file__).parent
 FLAGS = (
     "-std=gnu11",
@@ -41,7 +43,7 @@ def library_path() -> Path:
         raise NoLibrary(f"The C step is not built on {platform.system()}.")
     tried: list[str] = []
     for command in _compilers():
-        target = cache_folder() / f"step-{_key(command)}.so"
+        target = cache_folder("native") / f"step-{_key(command)}.so"
         if target.is_file():
             return target
         problem = _compile(command, target)
@@ -55,20 +57,14 @@ def library_path() -> Path:
     )
 
 
-def cache_folder() -> Path:
-    """`$PHASEGATE_CACHE`, else the user's cache folder."""
-    if given := os.environ.get("PHASEGATE_CACHE"):
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "phasegate"
-
-
 def _compilers() -> list[list[str]]:
     names = [os.environ.get("CC", ""), "cc", "gcc", "clang"]
     found = [[path] for name in names if name and (path := shutil.which(name))]
     if find_spec("ziglang") is not None:
         found.append([sys.executable, "-m", "ziglang", "cc", "-fno-sanitize=all"])
-    unique: dict[str, list[str]] = {os.path.realpath(one[0]) if len(one) == 1 else "zig": one for one in found}
+    unique: dict[str, list[str]] = {
+        os.path.realpath(one[0]) if len(one) == 1 else "zig": one for one in found
+    }
     return list(unique.values())
 
 
@@ -104,7 +100,9 @@ def _compile(command: list[str], target: Path) -> str | None:
                 check=False,
             )
             if done.returncode != 0:
-                lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
+                lines = [
+                    line for line in done.stderr.splitlines() if "error" in line
+                ] or done.stderr.splitlines()
                 return lines[0].strip() if lines else f"ended with code {done.returncode}"
             made.replace(target)
     except subprocess.TimeoutExpired:

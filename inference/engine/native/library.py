@@ -1,4 +1,4 @@
-"""The C library as Python sees it: its structures, in the order of `model.h` and `product.h`, and its calls."""
+"""The C library as Python sees it: its calls and its structures, as in `model.h` and `product.h`."""
 
 import ctypes
 import functools

@@ -1,7 +1,7 @@
 """Weights as the C step reads them: panels of neighbouring outputs, in the precision that is asked for.
 
-int8: one scale an output, w ≈ q · max|w| / 127. int4: one scale for an output and 32 inputs, chosen so that the
-value of the largest magnitude is met exactly (as llama.cpp's Q4_0 does): w ≈ (q − 8) · w_max / −8.
+int8: one scale an output, w ≈ q · max|w| / 127. int4: one scale for an output and 32 inputs, chosen so that
+the value of the largest magnitude is met exactly (as llama.cpp's Q4_0 does): w ≈ (q − 8) · w_max / −8.
 """
 
 from dataclasses import dataclass, field

@@ -100,7 +100,7 @@ def _activation(config: Any) -> str:
 
 
 class Tables:
-    """Cosines and sines by position, `[positions, rotary / 2]`, made by the model's own module as they are needed."""
+    """Cosines and sines by position, `[positions, rotary / 2]`, by the model's own module when needed."""
 
     def __init__(self, rotary: Callable[..., Any], kinds: list[str | None], most: int) -> None:
         self._rotary, self._kinds, self._most = rotary, kinds, most
@@ -134,8 +134,9 @@ class _Cook:
     size_bytes: int = 0
 
     def described(self) -> Described:
-        config, body = self.model.config, self.model.model
+        config = self.model.config
         family = family_of(config)
+        body = self.model.model
         attention = body.layers[0].self_attn
         inner = config.intermediate_size
         if inner % library.panel() or attention.head_dim % (library.panel() // 2):
@@ -208,7 +209,8 @@ class _Cook:
         layer.keys, layer.values = keys.data_ptr(), values.data_ptr()
 
     def _matrix(self, weight: torch.Tensor, bias: torch.Tensor | None, *, head: bool = False) -> Any:
-        weights = "int8" if head and self.weights == "int4" else self.weights  # logits are the first to suffer
+        # logits are the first to suffer
+        weights = "int8" if head and self.weights == "int4" else self.weights
         packed: Packed = pack(weight.detach(), weights, bias)
         self.keep += packed.keep
         self.size_bytes += packed.size_bytes

@@ -32,6 +32,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "gpt_oss": {"sliding_window": 12, "num_local_experts": 4, "num_experts_per_tok": 2},
     "phi3": {"original_max_position_embeddings": 512},
     "olmo2": {},
+    "smollm3": {"no_rope_layer_interval": 2},
     "stablelm": {},
     "gpt2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 512},
     "gptj": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 512, "rotary_dim": 4},
@@ -40,13 +41,22 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
 }
 
 
+#: which of them are computed in C as a whole; of the others only the linear layers are
+IN_C = {"llama", "qwen2", "qwen3", "mistral", "gemma2", "gemma3_text", "phi3", "olmo2", "smollm3"}
+
+
+@pytest.mark.parametrize("kernels", ["auto", "torch"])
 @pytest.mark.parametrize("kind", ARCHITECTURES)
-def test_a_mixed_batch_equals_generate(kind: str) -> None:
+def test_a_mixed_batch_equals_generate(kind: str, kernels: str) -> None:
     model = tiny_model(tiny_config(kind, **ARCHITECTURES[kind]))
     rng = random.Random(kind)
     prompts = [[rng.choice(PLAIN) for _ in range(length)] for length in (1, 5, 23, 41)]
     expected = [reference(model, ids, 14) for ids in prompts]
-    bench = Bench(loaded(model))  # blocks of 4, chunks of 16: the long prompts are chunked
+    bench = Bench(loaded(model), kernels=kernels)  # blocks of 4, chunks of 16: long prompts are chunked
+    if kernels == "torch":
+        assert bench.engine.kernels == "PyTorch"
+    else:
+        assert (bench.engine.kernels == "C step") == (kind in IN_C)
     results = [bench.submit(ids, max_tokens=14) for ids in prompts]
     bench.finish()
     assert [result.ids for result in results] == expected
@@ -78,4 +88,4 @@ def test_the_probe_refuses_a_model_that_computes_something_else_on_the_paged_cac
 ) -> None:
     monkeypatch.setattr("inference.engine.cpu._weights", lambda scores, _: torch.ones_like(scores))
     with pytest.raises(TargetUnavailable, match="gives other results on the paged cache"):
-        Bench(llama)
+        Bench(llama, kernels="torch")
