@@ -28,7 +28,6 @@ from inference.engine.cores import default_threads
 from inference.engine.engine import Engine
 from inference.engine.events import Event
 from inference.engine.loading import LoadedModel, load, weights_digest
-from inference.engine.memory import restart_resident_peak
 from inference.engine.options import EngineOptions
 from inference.engine.precision import choose
 from inference.engine.stages import timed
@@ -66,8 +65,10 @@ class Child:
         """
         engine = Engine(_read(options, known_digest, load_ms), options, self.emit)
         load_ms |= engine.load_ms
+        engine.release_plain_weights()
         with timed(load_ms, "first_step"):
             self._take_first_step(engine)
+        self._watch.restart(engine.blocks.held)
         return engine
 
     def _take_first_step(self, engine: Engine) -> None:
@@ -142,17 +143,12 @@ class Child:
             return telemetry.snapshot(engine, self._watch)
         if name == "reset_prefix_cache":
             engine.reset_prefix_cache()
-            return self._restart_peaks(engine)
+            return self._watch.restart(engine.blocks.held)
         if name == "tokenize":
             return engine.loaded.tokenizer(arguments[0], add_special_tokens=False).input_ids
         if name == "prompt_tokens":
             return len(encode(engine.loaded, _request(arguments[0])))
         raise ValueError("unknown call")
-
-    def _restart_peaks(self, engine: Engine) -> None:
-        """Watermarks are of what comes from now on: not of the load, nor of an earlier run."""
-        restart_resident_peak()
-        self._watch.kv_peak_blocks = engine.blocks.held
 
     def watch(self, step_limit_s: float) -> None:
         """Say once a second that this process lives, and end it when a step takes longer than its limit."""
@@ -299,7 +295,6 @@ def main() -> None:
             raise
         child.refuse(f"There is not enough memory to load {options.path}.")
     _prefer_at_oom(OOM_SCORE_SERVING)
-    restart_resident_peak()
     child.engine = engine
     child.tell(["ready", _facts(engine, options, threads_from) | {"load_ms": load_ms}])
     child.run(engine)

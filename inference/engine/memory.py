@@ -1,5 +1,6 @@
 """What of memory this process has and could have, in bytes."""
 
+import contextlib
 from pathlib import Path
 
 import psutil
@@ -51,6 +52,12 @@ def resident_bytes() -> tuple[int, int]:
     except OSError:
         pass
     return now, max(now, peak)
+
+
+def restart_resident_peak() -> None:
+    """Count the peak of `resident_bytes` from now on; where the kernel cannot, it goes on as it is."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def oom_kills() -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from inference.engine.engine import Engine
 from inference.engine.events import ENDS, Event
-from inference.engine.memory import resident_bytes
+from inference.engine.memory import resident_bytes, restart_resident_peak
 from inference.engine.sequence import Sequence
 from inference.stats import percentile
 
@@ -31,6 +31,11 @@ class Watch:
         self._waiting: dict[int, int] = {}  # handle → ns since when it waits for a place in the batch
         self._ended: dict[int, int] = {}  # handle → ns of its end, until its blocks are free
         self._releases: deque[tuple[int, int]] = deque(maxlen=RELEASES_KEPT)  # (ns freed, ns it took)
+
+    def restart(self, held_blocks: int) -> None:
+        """Watermarks are of what comes from now on: not of the load, nor of an earlier run."""
+        self.kv_peak_blocks = held_blocks
+        restart_resident_peak()
 
     def observe(self, batch: Iterable[Event], held_blocks: int) -> None:
         self.kv_peak_blocks = max(self.kv_peak_blocks, held_blocks)
