@@ -59,6 +59,8 @@ class Trace:
     reasoning_text: str = ""
     tool_call_text: str = ""
     token_ids: list[int] | None = None
+    # for each output token, where asked for: (id, log probability, bytes) of itself, then of the alternatives
+    logprobs: list[list[tuple[int, float, bytes]]] = field(default_factory=list)
     input_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None

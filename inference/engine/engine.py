@@ -94,6 +94,12 @@ class Engine:
             return PromptLookup(options.speculate_tokens, options.speculate_max_batch)
         return None
 
+    def release_plain_weights(self) -> None:
+        """Keep only the weights that steps are computed with, where the model is needed for nothing else."""
+        self.runner.release_plain_weights()
+        if self.draft is not None:
+            self.draft.runner.release_plain_weights()
+
     # -- from any thread ------------------------------------------------------------------------------
 
     def submit(self, handle: int, request: GenerationRequest) -> None:

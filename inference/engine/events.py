@@ -6,7 +6,9 @@ An event is a plain list `[kind, handle, ns, …]`, ready for the wire, stamped 
 - `rejected`    ns, reason, busy                  never accepted: it can never be served, or not now
 - `admitted`    ns, cached tokens                 in the batch; again after each preemption
 - `chunk`       ns (end), start ns, tokens, again prompt or output tokens computed; `again` after a preemption
-- `token`       ns, start ns, id, text            one output token; the step it came from began at start ns
+- `token`       ns, start ns, id, text            one output token; the step it came from began at start ns;
+                                                where asked for, then its log probability and those of the
+                                                alternatives: `[[id, logprob, bytes], …]`, its own first
 - `step`        ns (end), start ns, prefill sequences, prefill tokens, decode sequences, decode tokens
                                                 all that was computed in the step of the events after it,
                                                 where that was both; never where steps are phase-pure

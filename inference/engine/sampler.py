@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy
 import torch
 
+from inference.engine.device import Device
 from inference.engine.penalties import Scores
 from inference.engine.scheduler import Work
 from inference.engine.sequence import Sequence
@@ -38,12 +39,12 @@ class Choice(NamedTuple):
 NOTHING = Choice([], None)
 
 
-def choose(logits: torch.Tensor, work: list[Work]) -> list[Choice | None]:
+def choose(logits: torch.Tensor, work: list[Work], device: Device) -> list[Choice | None]:
     """One choice for each work: no tokens where it leaves some to compute, None where logits are not finite.
 
     `logits` is `[Σ keep, vocabulary]`, as `ModelRunner.run` returns it for the same work.
     """
-    best, finite, rows = _most_probable(logits)
+    best, finite, rows = _most_probable(logits, device)
     choices: list[Choice | None] = []
     row = 0
     for part in work:
@@ -89,24 +90,25 @@ def uniform(seed: int, place: int) -> float:
     return (int.from_bytes(digest, "little") >> 12) * 2.0**-52
 
 
-def _most_probable(logits: torch.Tensor) -> tuple[list[int], list[bool], Any]:
+def _most_probable(logits: torch.Tensor, device: Device) -> tuple[list[int], list[bool], Any]:
     """Argmax of each row, whether it is finite, and the rows themselves for whoever needs more."""
     if logits.device.type == "cpu":
         rows = logits.float().numpy()
         best = rows.argmax(axis=1)  # on CPU ten times faster than torch's; a row with a NaN gives its place
         return best.tolist(), numpy.isfinite(rows[numpy.arange(len(best)), best]).tolist(), rows
     value, found = logits.max(dim=-1)
-    return found.tolist(), torch.isfinite(value).tolist(), _Rows(logits)
+    ids = device.fetch(torch.where(torch.isfinite(value), found, -1))
+    return ids, [token_id >= 0 for token_id in ids], _DeviceRows(logits, device)
 
 
-class _Rows:
-    """Rows of logits on a device, which come over only when somebody looks at them."""
+class _DeviceRows:
+    """Rows of logits that come to the host only when somebody looks at them."""
 
-    def __init__(self, logits: torch.Tensor) -> None:
-        self._logits = logits
+    def __init__(self, logits: torch.Tensor, device: Device) -> None:
+        self._logits, self._device = logits, device
 
     def __getitem__(self, rows: slice) -> Any:
-        return self._logits[rows].float().cpu().numpy()
+        return self._device.rows(self._logits[rows]).float().numpy()
 
 
 def _choose(rows: Any, sequence: Sequence, drafts: tuple[int, ...]) -> Choice:

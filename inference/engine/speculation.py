@@ -13,12 +13,11 @@ Both propose less after wrong guesses and more after right ones, and pause where
 
 from array import array
 from dataclasses import dataclass, replace
-from typing import Protocol
-
-import torch
 
 from inference.engine import sampler
+from inference.engine.device import Device
 from inference.engine.loading import LoadedModel
+from inference.engine.runner import Runner
 from inference.engine.scheduler import Kind, Step, Work
 from inference.engine.sequence import Sequence, new_sequence
 from inference.errors import TargetUnavailable
@@ -94,12 +93,6 @@ def _last_before_end(text: bytearray, length: int) -> int:
     return -1
 
 
-class Runner(Protocol):
-    """What runs the draft model: a `ModelRunner` over a pool of its own."""
-
-    def run(self, step: Step) -> torch.Tensor: ...
-
-
 @dataclass(eq=False)
 class _Shadow:
     """A sequence as the draft model has it: the same tokens and blocks, its own computed ones."""
@@ -123,6 +116,7 @@ class DraftModel(Adaptive):
         self,
         loaded: LoadedModel,
         runner: Runner,
+        device: Device,
         *,
         block_tokens: int,
         vocabulary: int,
@@ -132,7 +126,7 @@ class DraftModel(Adaptive):
     ) -> None:
         super().__init__(max_tokens, max_batch)
         self.loaded = loaded
-        self._runner = runner
+        self._runner, self._device = runner, device
         self._block_tokens = block_tokens
         self._target_vocabulary = vocabulary
         self._chunk_tokens = chunk_tokens
@@ -245,7 +239,7 @@ class DraftModel(Adaptive):
         kind: Kind = "decode" if all(part.tokens == 1 for part in work) else "prefill"
         logits = self._runner.run(Step(kind, work))
         complete = [part.sequence for part in work if part.completes]
-        choices = sampler.choose(logits, work)
+        choices = sampler.choose(logits, work, self._device)
         for part in work:
             part.sequence.num_computed += part.tokens
         return {

@@ -84,12 +84,10 @@ class Follower:
                 if not trace.admitted_ns:
                     trace.cached_tokens = rest[0]
                 trace.admitted_ns.append(ns)
-            case "chunk":
-                start_ns, tokens, again = rest
-                trace.chunks.append((start_ns, ns, tokens))
-                trace.recomputed_tokens += tokens if again else 0
+            case "chunk" | "step":
+                self._work(event)
             case "token":
-                self._token(read_ns, ns, *rest)
+                self._token(read_ns, event)
             case "preempted":
                 trace.preempted_ns.append(ns)
             case "finished":
@@ -108,14 +106,28 @@ class Follower:
                 trace.freed_ns = ns
                 self._over = True
 
-    def _token(self, read_ns: int, ns: int, start_ns: int, token_id: int, text: str) -> None:
-        trace = self._trace
+    def _work(self, event: Event) -> None:
+        """A chunk of the prompt, or the whole of a step that computed prompts and answers at once."""
+        trace, (kind, _, ns, start_ns, *rest) = self._trace, event
+        if kind == "step":
+            _, prefill_tokens, _, decode_tokens = rest
+            trace.mixed_steps.append((start_ns, ns, prefill_tokens, decode_tokens))
+            return
+        tokens, again = rest
+        trace.chunks.append((start_ns, ns, tokens))
+        trace.recomputed_tokens += tokens if again else 0
+
+    def _token(self, read_ns: int, event: Event) -> None:
+        trace, (_, _, ns, start_ns, token_id, text, *logprobs) = self._trace, event
         assert trace.token_ids is not None
         trace.token_ns.append(ns)
         trace.token_ids.append(token_id)
         trace.output_tokens = len(trace.token_ids)
-        if not trace.chunks or trace.chunks[-1][1] != ns:  # else the token came with its last prefill chunk
-            trace.decode_steps.append((start_ns, ns))
+        if logprobs:
+            trace.logprobs.append([(one, logprob, spelt) for one, logprob, spelt in logprobs[0]])
+        in_prefill = trace.chunks and trace.chunks[-1][1] == ns  # the token came with its last prefill chunk
+        if not in_prefill and (not trace.decode_steps or trace.decode_steps[-1][1] != ns):
+            trace.decode_steps.append((start_ns, ns))  # a step with right drafts gives several tokens
         self._show(read_ns, text)
 
     def _show(self, read_ns: int, text: str) -> None:

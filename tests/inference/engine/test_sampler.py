@@ -14,6 +14,7 @@ from transformers.generation.logits_process import (
 
 from inference.engine import sampler
 from inference.engine.detokenise import ByteJoiner, Detokeniser
+from inference.engine.device import CpuDevice
 from inference.engine.engine import _seed
 from inference.engine.scheduler import Work
 from inference.engine.sequence import Sequence, new_sequence
@@ -47,7 +48,7 @@ def append(one: Sequence, token_id: int) -> None:
 
 def sample(logits: Any, sequences: list[Sequence]) -> list[int | None]:
     """The next token of each."""
-    choices = sampler.choose(torch.as_tensor(logits), [Work(one, 1) for one in sequences])
+    choices = sampler.choose(torch.as_tensor(logits), [Work(one, 1) for one in sequences], CpuDevice())
     return [None if choice is None else choice.tokens[0] for choice in choices]
 
 
@@ -181,7 +182,7 @@ def test_logits_that_are_no_numbers_are_told_apart_by_row() -> None:
 def test_logprobs_are_those_of_the_model() -> None:
     logits = torch.randn(1, 3000, generator=torch.Generator().manual_seed(2))
     one = sequence(logprobs=3, temperature=0.3, seed=1, repetition_penalty=1.5, top_k=2)
-    choice = sampler.choose(logits, [Work(one, 1)])[0]
+    choice = sampler.choose(logits, [Work(one, 1)], CpuDevice())[0]
     assert choice is not None
     assert choice.logprobs is not None
     wanted = logits[0].double().log_softmax(-1)
@@ -190,7 +191,7 @@ def test_logprobs_are_those_of_the_model() -> None:
     assert [token_id for token_id, _ in alternatives] == wanted.topk(3).indices.tolist()
     for token_id, logprob in choice.logprobs[0]:
         assert logprob == pytest.approx(float(wanted[token_id]), abs=1e-5)
-    alone = sampler.choose(logits, [Work(sequence(logprobs=0), 1)])[0]
+    alone = sampler.choose(logits, [Work(sequence(logprobs=0), 1)], CpuDevice())[0]
     assert alone is not None
     assert [len(told) for told in alone.logprobs or []] == [1]
 
@@ -201,7 +202,8 @@ def test_logprobs_are_those_of_the_model() -> None:
 def test_greedy_drafts_are_right_up_to_the_first_that_argmax_would_not_choose() -> None:
     logits = torch.eye(4)[[2, 0, 3]]
     choices = [
-        sampler.choose(logits, [Work(sequence(), 1, drafts)])[0] for drafts in ((2, 0), (2, 1), (1, 0))
+        sampler.choose(logits, [Work(sequence(), 1, drafts)], CpuDevice())[0]
+        for drafts in ((2, 0), (2, 1), (1, 0))
     ]
     assert [choice and choice.tokens for choice in choices] == [[2, 0, 3], [2, 0], [2]]
 
@@ -215,7 +217,7 @@ def test_drafts_do_not_change_the_distribution() -> None:
         draft = seed % 3
         one = sequence(temperature=1.0, seed=seed)
         logits = torch.tensor([first, second[draft]]).log()
-        choice = sampler.choose(logits, [Work(one, 1, (draft,))])[0]
+        choice = sampler.choose(logits, [Work(one, 1, (draft,))], CpuDevice())[0]
         assert choice is not None
         tokens = choice.tokens
         if len(tokens) == 1:  # the draft was wrong: the next step computes the second token
@@ -239,6 +241,8 @@ def test_drafts_do_not_change_a_seeded_answer() -> None:
         one.num_computed += 1
     for right in range(4):
         drafts = tuple(plain[:right]) + ((plain[right] + 1) % 30,) * (3 - right)
-        choice = sampler.choose(logits, [Work(sequence(ends=frozenset({0}), **fields), 1, drafts)])[0]
+        choice = sampler.choose(
+            logits, [Work(sequence(ends=frozenset({0}), **fields), 1, drafts)], CpuDevice()
+        )[0]
         assert choice is not None
         assert choice.tokens == plain[: right + 1]
