@@ -15,10 +15,15 @@ from django.conf import settings  # noqa: E402
 
 from phasegate.limits import BodyLimit  # noqa: E402
 from phasegate.routing import websocket_urlpatterns  # noqa: E402
+from pocs.serving.http import LiveApi  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": BodyLimit(http_application, max_bytes=settings.PHASEGATE_BODY_MAX_BYTES),
+        # live answers stream for minutes: they pass by the middlewares, which would hold a thread each
+        "http": LiveApi(
+            url=settings.REDIS_URL,
+            otherwise=BodyLimit(http_application, max_bytes=settings.PHASEGATE_BODY_MAX_BYTES),
+        ),
         "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

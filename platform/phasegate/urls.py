@@ -19,14 +19,17 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("pocs.runs.api.urls")),
     path("api/v1/", include("pocs.evidence.api.urls")),
     path("api/v1/", include("pocs.reviews.api.urls")),
+    path("api/v1/", include("pocs.notices.api.urls")),
     path("api/v1/", include("pocs.reviews.api.urls")),
     path("", include("phasegate.signin.urls")),
     path("", include("pocs.reviews.ui.inbox_urls")),
     path("", include("pocs.people.ui.urls")),
     path("", include("pocs.projects.ui.urls")),
     path("", include("pocs.runs.ui.urls")),
+    path("", include("pocs.serving.ui.urls")),
     path("", include("pocs.evidence.ui.urls")),
     path("", include("pocs.reviews.ui.urls")),
+    path("", include("pocs.notices.ui.urls")),
 ]
 
 handler400 = error_pages.bad_request

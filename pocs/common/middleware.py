@@ -18,6 +18,11 @@ def current_request_id() -> str:
     return _current.get()
 
 
+def sane_request_id(given: str) -> str:
+    """The id that a proxy has given, where it is one; else a new one."""
+    return given if _SANE.fullmatch(given) else uuid.uuid4().hex
+
+
 class RequestIdMiddleware:
     """Takes a sane `X-Request-ID` of a proxy, else makes one; sets `request.request_id`."""
 
@@ -25,8 +30,7 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        given = request.headers.get(HEADER, "")
-        request_id = given if _SANE.fullmatch(given) else uuid.uuid4().hex
+        request_id = sane_request_id(request.headers.get(HEADER, ""))
         request.request_id = request_id  # type: ignore[attr-defined]
         token = _current.set(request_id)
         try:

@@ -27,6 +27,7 @@ INSTALLED_APPS = [
     "pocs.people",
     "pocs.projects",
     "pocs.runs",
+    "pocs.serving",
     "pocs.evidence",
     "pocs.reviews",
     "phasegate",
@@ -174,6 +175,16 @@ PHASEGATE_MODEL_PATH = env.str(
     "PHASEGATE_MODEL_PATH", default=str(VAR_DIR / "models" / "SmolLM2-135M-Instruct")
 )
 PHASEGATE_RUN_LEASE_S = env.int("PHASEGATE_RUN_LEASE_S", default=30)
+# live inference (pocs.serving.limits): beyond these a request is answered with 429
+PHASEGATE_LIVE = {
+    "queue": env.int("PHASEGATE_LIVE_QUEUE", default=64),
+    "open": env.int("PHASEGATE_LIVE_OPEN", default=64),
+    "token_open": env.int("PHASEGATE_LIVE_TOKEN_OPEN", default=64),
+    "token_per_minute": env.int("PHASEGATE_LIVE_TOKEN_PER_MINUTE", default=1200),
+    "patience_s": env.float("PHASEGATE_LIVE_PATIENCE_S", default=30.0),
+    "default_tokens": env.int("PHASEGATE_LIVE_DEFAULT_TOKENS", default=1024),
+    "body_bytes": env.int("PHASEGATE_LIVE_BODY_BYTES", default=2 * 1024 * 1024),
+}
 
 CSRF_FAILURE_VIEW = "phasegate.error_pages.csrf_failure"
 SESSION_COOKIE_HTTPONLY = True

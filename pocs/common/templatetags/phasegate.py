@@ -23,18 +23,19 @@ STATE_TONES: dict[str, str] = {
     **dict.fromkeys(
         [
             "complete", "valid", "approved", "reviewed", "frozen", "accepted", "granted", "confirmed",
-            "success", "done", "met", "ready", "handed_over", "evidence_complete", "decided",
+            "success", "done", "met", "ready", "handed_over", "evidence_complete", "decided", "switched",
         ],
         GOOD,
     ),
     **dict.fromkeys(
         [
             "approved_with_conditions", "accepted_with_conditions", "extended_pilot", "returned", "stale",
-            "incomplete", "rate_limited", "timeout", "interrupted", "overdue", "waived", "missing",
+            "incomplete", "rate_limited", "timeout", "interrupted", "overdue", "waived", "missing", "kept",
+            "rolled_back",
         ],
         WARN,
     ),
-    **dict.fromkeys(["failed", "invalid", "rejected", "revoked", "refused"], BAD),
+    **dict.fromkeys(["failed", "invalid", "rejected", "revoked", "refused", "lost"], BAD),
     **dict.fromkeys(
         [
             "preparing", "warming", "measuring", "finalising", "running", "in_review", "follow_through",

@@ -8,7 +8,7 @@ import pytest
 
 from pocs.runs.choices import TargetKind
 from pocs.runs.models import Target
-from pocs.runs.targets import EngineSeat
+from pocs.runs.seat import EngineSeat
 
 TARGET = Target(name="small", kind=TargetKind.ENGINE, location="models/small")
 
