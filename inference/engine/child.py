@@ -25,6 +25,8 @@ import transformers
 from inference.engine import frames, gguf, gguf_cache, telemetry
 from inference.engine.admission import encode
 from inference.engine.cores import default_threads
+from inference.engine.cuda_runner import CudaRunner
+from inference.engine.device import DeviceLost
 from inference.engine.engine import Engine
 from inference.engine.events import Event
 from inference.engine.loading import LoadedModel, load, weights_digest
@@ -107,9 +109,13 @@ class Child:
     def run(self, engine: Engine) -> None:
         """Step until the process ends."""
         start_thread(lambda: self._read_commands(engine))
-        while True:
-            if not engine.step():
-                engine.wait_for_work()
+        try:
+            while True:
+                if not engine.step():
+                    engine.wait_for_work()
+        except DeviceLost as error:
+            self.tell(["stuck", f"The engine cannot go on: {error}"])
+            os._exit(BROKEN_CODE)
 
     def _read_commands(self, engine: Engine) -> None:
         while (commands := frames.read(self._sock)) is not None:
@@ -180,14 +186,22 @@ def _read(options: EngineOptions, known_digest: str | None, load_ms: dict[str, f
             with timed(load_ms, "convert"):
                 folder = stack.enter_context(gguf_cache.unpacked(path, digest, _stored(options, path)))
         with timed(load_ms, "read"):
-            loaded = load(folder, options.dtype, kernels=options.kernels, known_digest=digest)
+            loaded = load(
+                folder,
+                options.dtype,
+                kernels=options.kernels,
+                known_digest=digest,
+                device=options.device,
+            )
     loaded.name = path.name
     return loaded
 
 
 def _stored(options: EngineOptions, path: Path) -> torch.dtype:
     """What a GGUF file is unpacked into: float32 where the model computes in it, so nothing is rounded."""
-    return choose(options.dtype, gguf.configuration(path), kernels=options.kernels).dtype
+    return choose(
+        options.dtype, gguf.configuration(path), kernels=options.kernels, device=options.device
+    ).dtype
 
 
 def _request(fields: dict[str, Any]) -> GenerationRequest:
@@ -243,9 +257,9 @@ def _facts(engine: Engine, options: EngineOptions, threads_from: str) -> dict[st
                 "threads": torch.get_num_threads(),
                 "threads_from": threads_from,
                 "kernels": engine.kernels,
+                **_recorded(engine),
             },
-            "device": "cpu",
-            "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+            **engine.device.facts(),
             "versions": {
                 "python": platform.python_version(),
                 "torch": torch.__version__,
@@ -253,6 +267,12 @@ def _facts(engine: Engine, options: EngineOptions, threads_from: str) -> dict[st
             },
         },
     }
+
+
+def _recorded(engine: Engine) -> dict[str, Any]:
+    """How decode steps are recorded, where they can be."""
+    graphs = engine.runner.graphs if isinstance(engine.runner, CudaRunner) else None
+    return {} if graphs is None else graphs.facts()
 
 
 def _shape(loaded: LoadedModel) -> dict[str, int]:

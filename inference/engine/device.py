@@ -60,7 +60,10 @@ class Device(Protocol):
         """The columns as int64 tensors on the device, in one transfer."""
 
     def begin(self, start_ns: int) -> None:
-        """A step begins; `start_ns` is when the program turned to it."""
+        """A step begins; `start_ns` is when the program turned to it.
+
+        What was fetched since the step before (drafts that were guessed) belongs to it.
+        """
 
     def fetch(self, ids: torch.Tensor) -> list[int]:
         """The sampled ids, once the device has them: the one place where a step waits."""
@@ -79,6 +82,9 @@ class Device(Protocol):
 
     def memory(self) -> DeviceMemory | None:
         """The device's own memory; None where that is the machine's."""
+
+    def clock_figures(self) -> dict[str, int]:
+        """How well its clock is known, in ns; empty where it is the host's."""
 
     def shortage(self, error: BaseException) -> str | None:
         """What is to be told of an error that means memory has run out; None of any other."""
@@ -127,6 +133,9 @@ class CpuDevice:
 
     def memory(self) -> DeviceMemory | None:
         return None
+
+    def clock_figures(self) -> dict[str, int]:
+        return {}
 
     def shortage(self, error: BaseException) -> str | None:
         return None
@@ -208,6 +217,7 @@ class CudaDevice:
         self._start, self._end = api.Event(enable_timing=True), api.Event(enable_timing=True)
         self._start_ns = 0
         self._ended = self._on_host = False
+        self._running = self._guessed = False
 
     def tensors(self, *columns: list[int]) -> list[torch.Tensor]:
         together = torch.tensor([one for column in columns for one in column], dtype=torch.long)
@@ -225,11 +235,15 @@ class CudaDevice:
     def begin(self, start_ns: int) -> None:
         self._start_ns = start_ns
         self._ended = self._on_host = False
+        self._running = True
         if self.uses_events:
             self._start.record()
 
     def fetch(self, ids: torch.Tensor) -> list[int]:
-        self._mark_end()
+        if self._running:
+            self._mark_end()
+        else:
+            self._guessed = True
         return ids.tolist()
 
     def rows(self, logits: torch.Tensor) -> torch.Tensor:
@@ -237,7 +251,8 @@ class CudaDevice:
         return logits.to("cpu")
 
     def finish(self) -> Stamps:
-        fetched = self._ended
+        fetched, guessed = self._ended, self._guessed
+        self._running = self._guessed = False
         self._mark_end()
         if not self.uses_events:
             if not fetched:
@@ -247,6 +262,8 @@ class CudaDevice:
         now_ns = time.monotonic_ns()
         start_ns = min(max(self.clock.to_host_ns(self._start), self._start_ns), now_ns)
         end_ns = min(max(self.clock.to_host_ns(self._end), start_ns), now_ns)
+        if guessed:
+            start_ns = self._start_ns
         device_ns = round(self._start.elapsed_time(self._end) * _NS_PER_MS)
         if self.clock.is_due(now_ns):
             self.clock.set_anchor()
@@ -278,16 +295,16 @@ class CudaDevice:
             total=int(total),
         )
 
+    def clock_figures(self) -> dict[str, int]:
+        return {"device_clock_error_ns": self.clock.error_ns, "device_clock_drift_ns": self.clock.drift_ns}
+
     def shortage(self, error: BaseException) -> str | None:
         if not isinstance(error, torch.OutOfMemoryError):
             return None
         asked = re.search(r"Tried to allocate ([\d.]+ \w+)", str(error))
         needed = f"{asked[1]} more were needed, " if asked else ""
         free, total = self.api.mem_get_info(self.index)
-        return (
-            f"{self.name} is out of memory: {needed}"
-            f"{free / _MIB:.0f} of {total / _MIB:.0f} MiB are free."
-        )
+        return f"{self.name} is out of memory: {needed}{free / _MIB:.0f} of {total / _MIB:.0f} MiB are free."
 
     def broken(self, error: BaseException) -> bool:
         if not isinstance(error, RuntimeError) or isinstance(error, torch.OutOfMemoryError):

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -13,7 +14,7 @@ from inference.engine import events, sampler
 from inference.engine.admission import Admission, encode
 from inference.engine.assembly import assemble
 from inference.engine.detokenise import ByteJoiner, Detokeniser, WindowJoiner
-from inference.engine.device import CpuDevice, Device, DeviceLost, Stamps
+from inference.engine.device import Device, DeviceLost, Stamps, choose
 from inference.engine.events import Event
 from inference.engine.kv import BlockManager
 from inference.engine.loading import LoadedModel, load
@@ -38,12 +39,19 @@ class Engine:
     """
 
     def __init__(
-        self, loaded: LoadedModel, options: EngineOptions, emit: Emit, *, draft: LoadedModel | None = None
+        self,
+        loaded: LoadedModel,
+        options: EngineOptions,
+        emit: Emit,
+        *,
+        draft: LoadedModel | None = None,
+        device: Device | None = None,
     ) -> None:
         self.loaded = loaded
         self.options = options
         self.statistics = Statistics()
         self.load_ms: dict[str, float] = {}
+        self.device = device or choose(options.device)
         self._emit = emit
         self._pending: list[Event] = []  # events of the running step
         self._inbox: deque[tuple[str, Any]] = deque()
@@ -51,14 +59,18 @@ class Engine:
         self._sequences: dict[int, Sequence] = {}  # what the step thread knows, by handle
         self._token_bytes = TokenBytes(loaded.tokenizer)
         if draft is None and options.draft_path is not None:
-            draft = load(Path(options.draft_path).expanduser(), options.dtype, kernels=options.kernels)
+            draft = load(
+                Path(options.draft_path).expanduser(),
+                options.dtype,
+                kernels=options.kernels,
+                device=self.device.name,
+            )
         models = [(loaded, options.model_path)]
         if draft is not None:
             check_draft(loaded, draft)
             models.append((draft, Path(options.draft_path or draft.name)))
-        target, *drafts = assemble(models, options, self.load_ms)
+        target, *drafts = assemble(models, options, self.load_ms, self.device)
         self.pool, self.runner, self.kernels = target.pool, target.runner, target.kernels
-        self.device: Device = getattr(self.runner, "device", None) or CpuDevice()
         self.draft = drafts[0] if drafts else None
         self.blocks = BlockManager(self.pool.blocks, options.block_tokens, prefix_cache=options.prefix_cache)
         self.drafter = self._drafter()
@@ -174,8 +186,9 @@ class Engine:
         return True
 
     def _postprocess(self, step: Step, choices: list[Choice | None], stamps: Stamps) -> None:
+        self.statistics.computed(step, stamps.device_ns)
         self._take_inbox()  # whoever left during the step gets nothing more
-        parts = _composition(step) if step.kind == "mixed" else None
+        parts = step.composition if step.kind == "mixed" else None
         for work, choice in zip(step.work, choices, strict=True):
             sequence = work.sequence
             if sequence.over:
@@ -259,6 +272,7 @@ class Engine:
         if self.device.broken(error):
             self._flush()
             raise DeviceLost(reason) from error
+        traceback.clear_frames(error.__traceback__)  # they hold what the step had computed
         self.device.release()
 
     def _take_inbox(self) -> None:
@@ -304,9 +318,3 @@ def _seed(request: GenerationRequest) -> int | None:
     if sampler.is_greedy(request.temperature):
         return None
     return request.seed if request.seed is not None else int.from_bytes(os.urandom(8), "little")
-
-
-def _composition(step: Step) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(sequences, tokens) that a mixed step prefills and decodes."""
-    prefill = [work.count for work in step.work if work.sequence.in_prefill]
-    return (len(prefill), sum(prefill)), (len(step.work) - len(prefill), step.tokens - sum(prefill))

@@ -56,20 +56,30 @@ class LoadedModel:
         return self.tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
 
 
-def load(path: Path, dtype: str, *, kernels: str = "auto", known_digest: str | None = None) -> LoadedModel:
-    """Load a Hugging Face folder or a `.gguf` file; raises TargetUnavailable with one sentence."""
+def load(
+    path: Path,
+    dtype: str,
+    *,
+    kernels: str = "auto",
+    known_digest: str | None = None,
+    device: str = "cpu",
+) -> LoadedModel:
+    """Load a Hugging Face folder or a `.gguf` file; raises TargetUnavailable with one sentence.
+
+    The weights lie in the machine's memory then; `device` is where they will be used.
+    """
     if not path.exists():
         raise TargetUnavailable(f"There is no model at {path}.")
     if path.is_dir():
         files = _check_folder(path)
         config, tokenizer = _read_configuration(path)
-        precision = choose(dtype, config, kernels=kernels)
+        precision = choose(dtype, config, kernels=kernels, device=device)
         model = _read_weights(path, config, precision.dtype)
     else:
         if path.suffix.lower() != ".gguf":
             raise TargetUnavailable(f"{path} is neither a model folder nor a .gguf file.")
         files = [path]
-        precision = choose(dtype, gguf.configuration(path), kernels=kernels)
+        precision = choose(dtype, gguf.configuration(path), kernels=kernels, device=device)
         model, tokenizer = gguf.read(path, precision.dtype)
     model.eval()
     _check_model(path, model)

@@ -1,5 +1,6 @@
 """What a user may set of the engine, checked once, before any process starts."""
 
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from inference.errors import InputError
 
 DTYPES = ("auto", "bfloat16", "float32", "int8", "int4")
 KERNELS = ("auto", "native", "torch")
+DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
+CUDA_GRAPHS = ("off", "lazy", "load")
 COUNTS = (
     "max_batch",
     "kv_blocks",
@@ -31,6 +34,7 @@ class EngineOptions:
     """
 
     path: str
+    device: str = "auto"  # the first GPU where there is one, else the CPU; or cpu, cuda, cuda:N
     dtype: str = "auto"
     kernels: str = "auto"  # native: nothing but C; torch: nothing of it
     max_batch: int = 32  # sequences in one step
@@ -43,9 +47,14 @@ class EngineOptions:
     speculate: str | None = None  # "ngram" (prompt lookup) or "draft:PATH" (a small model)
     speculate_tokens: int = 5  # the most that are guessed for one sequence in a step
     speculate_max_batch: int = 8  # with more sequences in a decode step, nothing is guessed
+    cuda_graphs: str = "load"  # decode steps on a GPU are recorded: off, lazy (at first use) or load
     step_limit_s: float = 180.0  # a step that takes longer is stuck: the process ends and says so
 
     def __post_init__(self) -> None:
+        if not DEVICE.fullmatch(self.device):
+            raise InputError(f"device {self.device!r} is unknown; choose auto, cpu, cuda or cuda:N.")
+        if self.cuda_graphs not in CUDA_GRAPHS:
+            raise InputError(f"cuda-graphs must be off, lazy or load, not {self.cuda_graphs!r}.")
         if self.dtype not in DTYPES:
             raise InputError(f"dtype {self.dtype!r} is unknown; choose one of {', '.join(DTYPES)}.")
         if self.kernels not in KERNELS:

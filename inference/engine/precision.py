@@ -20,7 +20,7 @@ class Precision:
     weights: str  # float32, bfloat16, int8 or int4
 
 
-def choose(name: str, config: Any, *, kernels: str = "auto") -> Precision:
+def choose(name: str, config: Any, *, kernels: str = "auto", device: str = "cpu") -> Precision:
     """The precision asked for by name; `auto` is the fastest that rounds no stored weight.
 
     That is bfloat16 where the processor multiplies it itself or the C step widens it on the way, and float32
@@ -28,7 +28,10 @@ def choose(name: str, config: Any, *, kernels: str = "auto") -> Precision:
     """
     if name == "float32":
         return Precision(torch.float32, "float32")
-    narrow = native_bfloat16() or (kernels != "torch" and has_c_step(config))
+    if device != "cpu" and torch.cuda.is_available():
+        narrow = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        narrow = native_bfloat16() or (kernels != "torch" and has_c_step(config))
     dtype = torch.bfloat16 if narrow or name == "bfloat16" else torch.float32
     return Precision(dtype, name if name in QUANTISED else str(dtype).removeprefix("torch."))
 

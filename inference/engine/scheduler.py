@@ -65,6 +65,12 @@ class Step:
     def tokens(self) -> int:
         return sum(work.count for work in self.work)
 
+    @property
+    def composition(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(sequences, tokens) that it prefills and that it decodes, until the sequences have moved on."""
+        prefill = [work.count for work in self.work if work.sequence.in_prefill]
+        return (len(prefill), sum(prefill)), (len(self.work) - len(prefill), self.tokens - sum(prefill))
+
 
 @dataclass(kw_only=True)
 class Listeners:

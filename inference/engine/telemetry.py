@@ -121,16 +121,19 @@ def fragmentation(sequences: Iterable[Sequence], block_tokens: int, held: int) -
 
 
 def _device(engine: Engine) -> dict[str, Any]:
-    """What the allocator of an accelerator has; empty where the machine's memory is all there is."""
+    """The allocator and the clock of an accelerator; empty where the machine's memory is all there is."""
     memory = engine.device.memory()
     if memory is None:
         return {}
+    known = engine.loaded.weights_bytes + engine.pool.size_bytes
     return {
+        "buffers_bytes": max(0, memory.reserved - known),
         "device_allocated_bytes": memory.allocated,
         "device_allocated_peak_bytes": memory.peak,
         "device_reserved_bytes": memory.reserved,
+        "device_free_bytes": memory.free,
         "device_memory_bytes": memory.total,
-    }
+    } | engine.device.clock_figures()
 
 
 def _batch(engine: Engine) -> dict[str, Any]:
@@ -150,10 +153,16 @@ def _batch(engine: Engine) -> dict[str, Any]:
 def _since_start(statistics: Any) -> dict[str, Any]:
     """Counters since the start of the process."""
     found: dict[str, Any] = {}
-    for kind in statistics.steps:
-        found[f"{kind}_steps_total"] = statistics.steps[kind]
+    for kind, steps in statistics.steps.items():
+        if kind == "mixed" and not steps:
+            continue  # where steps are phase-pure there is no such thing
+        found[f"{kind}_steps_total"] = steps
         found[f"{kind}_tokens_total"] = statistics.tokens[kind]
         found[f"{kind}_busy_ms_total"] = statistics.busy_ns[kind] / 1e6
+        if statistics.device_ns[kind]:
+            found[f"{kind}_device_ms_total"] = statistics.device_ns[kind] / 1e6
+    if statistics.steps["mixed"]:
+        found |= {f"{kind}_tokens_mixed_total": count for kind, count in statistics.mixed_tokens.items()}
     for theirs, ours in SPECULATION.items():
         if (value := getattr(statistics, theirs, None)) is not None:
             found[ours] = value

@@ -30,6 +30,7 @@ KEYS: dict[str, Key] = {
     "device_allocated_bytes": Key("bytes", "allocator", "of the accelerator, in tensors of the engine"),
     "device_allocated_peak_bytes": Key("bytes", "allocator", "the most of that"),
     "device_reserved_bytes": Key("bytes", "allocator", "of the accelerator, taken by the engine process"),
+    "device_free_bytes": Key("bytes", "allocator", "of the accelerator, free for anybody"),
     "device_memory_bytes": Key("bytes", "allocator", "of the accelerator as a whole"),
     # work (M7, M8, M14, M16, M18)
     "running": Key("requests", "engine", "in the batch"),
@@ -57,8 +58,13 @@ KEYS: dict[str, Key] = {
             ("steps", "steps", "number"),
             ("tokens", "tokens", "tokens computed"),
             ("busy_ms", "ms", "duration"),
+            ("device_ms", "ms", "of that, what the accelerator itself took:"),
         )
     },
+    "prefill_tokens_mixed_total": Key("tokens", "engine", "of prompts, computed in mixed steps"),
+    "decode_tokens_mixed_total": Key("tokens", "engine", "of answers, computed in mixed steps"),
+    "device_clock_error_ns": Key("ns", "engine", "how exactly the accelerator's stamps are known"),
+    "device_clock_drift_ns": Key("ns", "engine", "its clock against the host's, over the last second"),
     # the machine (M5, M25)
     "system_memory_bytes": Key("bytes", "kernel", "the machine's memory"),
     "system_memory_available_bytes": Key("bytes", "kernel", "of it, what can still be taken"),
