@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from datetime import date
 
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 
 from pocs.common.errors import Text
+from pocs.common.phrases import phrase
 from pocs.people.models import User
 from pocs.projects.choices import ProjectState
 from pocs.projects.models import Project
-from pocs.reviews.choices import DecisionState, ObservationState, TaskState
+from pocs.reviews.choices import DecisionState, ObservationKind, ObservationState, TaskKind, TaskState
 from pocs.reviews.models import Condition, FollowThroughTask, Observation
 
 #: route of the page on which a duty is done, by the kind of its row
@@ -71,15 +72,15 @@ def open_duties(
 
 
 def _of_condition(row: Condition) -> Duty:
-    title = _("Close the condition “%(text)s”") % {"text": row.text[:100]}
+    title = phrase(_("Close the condition “%(text)s”"), text=row.text[:100])
     return Duty("condition", row, row.decision.project, title, row.owner, row.due_on)
 
 
 def _of_task(row: FollowThroughTask) -> Duty:
-    title = _("Follow-through: %(task)s") % {"task": row.get_kind_display()}
+    title = phrase(_("Follow-through: %(task)s"), task=TaskKind(row.kind).label)
     return Duty("task", row, row.project, title, row.owner, row.due_on, row.note[:140])
 
 
 def _of_observation(row: Observation) -> Duty:
-    title = _("Observe: %(what)s") % {"what": row.get_kind_display()}
+    title = phrase(_("Observe: %(what)s"), what=ObservationKind(row.kind).label)
     return Duty("observation", row, row.project, title, row.observer, row.next_reading_on)

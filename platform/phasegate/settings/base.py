@@ -30,6 +30,7 @@ INSTALLED_APPS = [
     "pocs.serving",
     "pocs.evidence",
     "pocs.reviews",
+    "pocs.notices",
     "phasegate",
 ]
 
@@ -140,6 +141,11 @@ SPECTACULAR_SETTINGS = {
         "RunState": "pocs.runs.choices.RunState",
         "RevisionState": "pocs.evidence.choices.RevisionState",
         "EvidenceType": "pocs.evidence.choices.EvidenceType",
+        "ReviewRequestState": "pocs.evidence.choices.RequestState",
+        "ThreadState": "pocs.evidence.choices.ThreadState",
+        "NoticeChannel": "pocs.notices.choices.Channel",
+        "DeliveryState": "pocs.notices.choices.DeliveryState",
+        "RequestOutcome": "pocs.runs.choices.Outcome",
         "PackageState": "pocs.reviews.choices.PackageState",
         "SignOffState": "pocs.reviews.choices.SignOffState",
         "DecisionState": "pocs.reviews.choices.DecisionState",
@@ -157,9 +163,16 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 CELERY_BEAT_SCHEDULE = {
+    "tell-people": {"task": "pocs.notices.tasks.tell", "schedule": 15.0, "options": {"expires": 15}},
+    "remind-people": {"task": "pocs.notices.tasks.remind", "schedule": 300.0, "options": {"expires": 300}},
     "reap-expired-leases": {"task": "pocs.runs.tasks.reap", "schedule": 15.0, "options": {"expires": 15}},
     "end-waivers": {
         "task": "pocs.reviews.tasks.waivers_expire",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
+    "follow-up-reviews": {
+        "task": "pocs.reviews.tasks.follow_up",
         "schedule": 60.0,
         "options": {"expires": 60},
     },
@@ -185,6 +198,15 @@ PHASEGATE_LIVE = {
     "default_tokens": env.int("PHASEGATE_LIVE_DEFAULT_TOKENS", default=1024),
     "body_bytes": env.int("PHASEGATE_LIVE_BODY_BYTES", default=2 * 1024 * 1024),
 }
+
+# e-mail and webhooks (pocs.notices)
+PHASEGATE_BASE_URL = env.str("PHASEGATE_BASE_URL", default="").rstrip("/")
+PHASEGATE_EMAIL = False
+DEFAULT_FROM_EMAIL = env.str("PHASEGATE_EMAIL_FROM", default="PhaseGate <phasegate@localhost>")
+EMAIL_TIMEOUT = 10
+# webhooks reach public addresses only, and networks named here (CIDR, by comma)
+PHASEGATE_WEBHOOK_ALLOWED_NETWORKS = env.list("PHASEGATE_WEBHOOK_ALLOWED_NETWORKS", default=[])
+PHASEGATE_WEBHOOK_ALLOW_HTTP = env.bool("PHASEGATE_WEBHOOK_ALLOW_HTTP", default=False)
 
 CSRF_FAILURE_VIEW = "phasegate.error_pages.csrf_failure"
 SESSION_COOKIE_HTTPONLY = True

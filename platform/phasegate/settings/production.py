@@ -1,7 +1,7 @@
 """Production: everything from the environment; an unsafe setting stops the start with its reason."""
 
 from phasegate.settings.base import *  # noqa: F403
-from phasegate.settings.base import env
+from phasegate.settings.base import PHASEGATE_BASE_URL, env
 from phasegate.settings.broker import broker_settings
 from phasegate.settings.safety import from_file_or_environment, production_problems, refuse
 
@@ -27,6 +27,13 @@ DATABASES["default"]["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE_S", defaul
 DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 globals().update(broker_settings(REDIS_URL))
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
+
+# without a mail server nothing is mailed; notices stand on their page and go to webhooks
+if email_url := env.str("EMAIL_URL", default=""):
+    globals().update(env.email_url_config(email_url))
+    PHASEGATE_EMAIL = True
+if not PHASEGATE_BASE_URL:
+    PHASEGATE_BASE_URL = f"https://{ALLOWED_HOSTS[0].lstrip('.')}"
 
 SESSION_COOKIE_SECURE = True
 CSRF_COOKIE_SECURE = True

@@ -31,6 +31,8 @@ else:
     }
 # events are stored and replayed; a test that wants them published fills the port itself
 PHASEGATE_LIVE_PUBLISH = False
+PHASEGATE_BASE_URL = "https://phasegate.example"
+PHASEGATE_EMAIL = True
 CELERY_TASK_ALWAYS_EAGER = True
 CELERY_TASK_EAGER_PROPAGATES = True
 CELERY_BROKER_URL = "memory://"

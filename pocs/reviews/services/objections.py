@@ -3,11 +3,13 @@
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from pocs.common import audit
 from pocs.common.actors import Actor
-from pocs.common.errors import Conflict, FieldError, InvalidInput, NotPermitted
+from pocs.common.errors import Conflict, FieldError, InvalidInput, NotPermitted, Text
 from pocs.common.notices import Notice, send
+from pocs.common.phrases import phrase
 from pocs.people import policies
 from pocs.people.models import User
 from pocs.reviews.choices import UNDECIDED_OBJECTIONS, DecisionState, ObjectionState
@@ -61,7 +63,12 @@ def objection_raise(*, actor: Actor, package: Package, key: str, rule: str, stat
     owners = set(leads_of(package.project))
     if citation.revision is not None:
         owners.add(citation.revision.created_by_id)
-    _notify(row, "objection.raised", _("An objection to package %(number)d waits for an answer"), owners)
+    _notify(
+        row,
+        "objection.raised",
+        gettext_lazy("An objection to package %(number)d waits for an answer"),
+        owners,
+    )
     return row
 
 
@@ -77,7 +84,9 @@ def objection_answer(*, actor: Actor, objection: Objection, answer: str) -> Obje
     _save(row)
     _record(actor, row, "objection.answered", before)
     able = [user.pk for user, why in deciders(row) if not why]
-    _notify(row, "objection.answered", _("An objection to package %(number)d waits for a ruling"), able)
+    _notify(
+        row, "objection.answered", gettext_lazy("An objection to package %(number)d waits for a ruling"), able
+    )
     return row
 
 
@@ -107,7 +116,7 @@ def objection_rule(*, actor: Actor, objection: Objection, upheld: bool, ruling: 
     if upheld and package.state in CURRENT_STATES:
         package_mark_stale(package=package, actor=actor, obj=row, what=_("an objection was upheld"))
     told = {row.raised_by_id, *leads_of(package.project)}
-    _notify(row, "objection.ruled", _("An objection to package %(number)d was decided"), told)
+    _notify(row, "objection.ruled", gettext_lazy("An objection to package %(number)d was decided"), told)
     return row
 
 
@@ -180,12 +189,12 @@ def _record(actor: Actor, row: Objection, verb: str, before: str | None) -> None
     tell(project, "objection", objection=row.pk, state=str(row.state))
 
 
-def _notify(row: Objection, kind: str, text: str, user_ids: set[int] | list[int]) -> None:
+def _notify(row: Objection, kind: str, text: Text, user_ids: set[int] | list[int]) -> None:
     package = row.package
     send(
         Notice(
             kind=kind,
-            title=text % {"number": package.number},
+            title=phrase(text, number=package.number),
             user_ids=sorted(user_ids),
             project_id=package.project_id,
             route="reviews:package",

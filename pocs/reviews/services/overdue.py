@@ -4,12 +4,13 @@ from datetime import timedelta
 
 from django.db import transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 from django.utils.translation import override
 
 from pocs.common import audit
 from pocs.common.actors import system_actor
 from pocs.common.notices import Notice, send
+from pocs.common.phrases import phrase
 from pocs.people.models import User
 from pocs.people.roles import ProjectRole
 from pocs.reviews.choices import EscalationLevel
@@ -60,7 +61,7 @@ def _escalate(duty: Duty, level: EscalationLevel) -> bool:
     send(
         Notice(
             kind="duty.overdue",
-            title=_("Overdue: %(duty)s") % {"duty": duty.title},
+            title=phrase(_("Overdue: %(duty)s"), duty=duty.title),
             user_ids=told,
             project_id=duty.project.pk,
             route=duty.route,

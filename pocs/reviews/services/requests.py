@@ -3,11 +3,13 @@
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from pocs.common import audit
 from pocs.common.actors import Actor, system_actor
 from pocs.common.errors import Conflict
 from pocs.common.notices import Notice, send
+from pocs.common.phrases import phrase
 from pocs.people import policies
 from pocs.reviews.choices import CURRENT_APPROVALS, DecisionState, PackageState, SignOffState, Slot
 from pocs.reviews.models import Package, SignOff
@@ -126,8 +128,10 @@ def signoffs_expire() -> int:
                 Notice(
                     kind="signature.expired",
                     user_ids=leads_of(package.project),
-                    title=_("Signatures of package %(number)d ended: their time was over")
-                    % {"number": package.number},
+                    title=phrase(
+                        gettext_lazy("Signatures of package %(number)d ended: their time was over"),
+                        number=package.number,
+                    ),
                     project_id=package.project_id,
                     route="reviews:package",
                     route_args=(package.pk,),

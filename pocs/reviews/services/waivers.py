@@ -5,11 +5,13 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from pocs.common import audit
 from pocs.common.actors import Actor, system_actor
 from pocs.common.errors import Conflict, FieldError, InvalidInput, NotPermitted
 from pocs.common.notices import Notice, send
+from pocs.common.phrases import phrase
 from pocs.people import policies
 from pocs.projects.changes import notify_change
 from pocs.projects.choices import ProjectState
@@ -120,7 +122,9 @@ def _tell_expired(row: Waiver) -> None:
     send(
         Notice(
             kind="waiver.expired",
-            title=_("The waiver for %(guard)s has expired; its gate counts again.") % {"guard": row.guard},
+            title=phrase(
+                gettext_lazy("The waiver for %(guard)s has expired; its gate counts again."), guard=row.guard
+            ),
             user_ids=sorted(pk for pk in people if pk is not None),
             project_id=row.project_id,
             route="reviews:waivers",

@@ -1,0 +1,18 @@
+"""Registration of the app `notices`: its ear for what services tell, names of its changes."""
+
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class NoticesConfig(AppConfig):
+    name = "pocs.notices"
+    verbose_name = _("Notices")
+
+    def ready(self) -> None:
+        # models can be imported only now
+        from pocs.common import audit, notices  # noqa: PLC0415
+        from pocs.notices import verbs  # noqa: PLC0415
+        from pocs.notices.services import telling  # noqa: PLC0415
+
+        notices.on_notice(telling.on_port_notice)
+        audit.name_verbs(verbs.NAMES)

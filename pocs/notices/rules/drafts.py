@@ -1,0 +1,36 @@
+"""What a rule gives: kind, sentence, people and page."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from pocs.common.errors import Text
+from pocs.common.models import AuditEntry
+from pocs.people.roles import CAPABILITIES
+from pocs.projects.models import Project
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    kind: str
+    text: Text
+    user_ids: Iterable[int]
+    path: str
+    detail: Text = ""
+    due_on: date | None = None
+
+
+def holders(project: Project, *capabilities: str) -> set[int]:
+    """Ids of the members whose roles give one of the capabilities."""
+    roles = frozenset().union(*(CAPABILITIES[name] for name in capabilities))
+    return set(project.members.filter(role__in=roles).values_list("user_id", flat=True))
+
+
+def who(entry: AuditEntry) -> str:
+    """The author of the change as the chain names it."""
+    return str(entry.actor.get("label", ""))
+
+
+def after(entry: AuditEntry) -> dict[str, Any]:
+    return entry.after or {}
