@@ -17,7 +17,7 @@ from inference.engine.cpu import CpuAttention
 from inference.engine.kv import KVPool
 from inference.engine.loading import LoadedModel, use_paged_attention
 from inference.engine.native.build import NoLibrary
-from inference.engine.native.linear import NativeLinear, put_back, replace_linears
+from inference.engine.native.linear import NativeLinear, put_back, replace_linears, weights_of
 from inference.engine.native.packing import rounded
 from inference.engine.native.recipe import NotDescribed
 from inference.engine.native.runner import NativeRunner
@@ -68,9 +68,7 @@ Attempt = Callable[[LoadedModel, KVPool, Probe], Proven]
 def _attempts(loaded: LoadedModel, kernels: str) -> list[Attempt]:
     quantised = loaded.weights in QUANTISED
     if kernels == "torch" and quantised:
-        raise TargetUnavailable(
-            f"{loaded.weights} weights need the C kernels, which kernels=torch turns off."
-        )
+        raise TargetUnavailable(f"{loaded.weights} weights need the C kernels; kernels=torch has none.")
     if kernels == "native" or quantised:
         return [_in_c, _linears_in_c]
     if kernels == "torch" or (loaded.dtype == torch.bfloat16 and native_bfloat16()):
@@ -123,6 +121,5 @@ def round_weights(model: Any, weights: str) -> None:
     """Give every linear layer the values it will have after quantisation, so that the check sees the same."""
     for module in model.modules():
         if type(module) is nn.Linear:
-            is_head = module is model.get_output_embeddings()
-            kind = "int8" if is_head else weights  # logits are the first to suffer
-            module.weight = nn.Parameter(rounded(module.weight.data, kind), requires_grad=False)
+            own = weights_of(module, model, weights)
+            module.weight = nn.Parameter(rounded(module.weight.data, own), requires_grad=False)

@@ -22,6 +22,9 @@ class Runner(Protocol):
     def buffers_bytes(self) -> int:
         """Memory kept for intermediate results."""
 
+    def release_plain_weights(self) -> None:
+        """Give up what was only kept to be compared with, once nothing else will be."""
+
     def run(self, step: Step) -> torch.Tensor:
         """Logits `[Σ keep, vocabulary]` of the wanted positions, in the order of the work.
 
@@ -49,6 +52,9 @@ class ModelRunner:
     @property
     def buffers_bytes(self) -> int:
         return self.backend.buffers_bytes
+
+    def release_plain_weights(self) -> None:
+        """Nothing: this runner computes with them."""
 
     @torch.inference_mode()
     def shapes(self) -> dict[int, tuple[int, int, int]]:

@@ -1,6 +1,7 @@
 """Linear layers in C inside a transformers model, for architectures whose whole step is not described."""
 
 from ctypes import byref
+from typing import Any
 
 import torch
 from torch import nn
@@ -30,7 +31,7 @@ class NativeLinear(nn.Module):
         return out.to(x.dtype).view(*x.shape[:-1], self.out_features)
 
 
-def replace_linears(model: nn.Module, weights: str, threads: int) -> list[tuple[nn.Module, str, nn.Linear]]:
+def replace_linears(model: Any, weights: str, threads: int) -> list[tuple[nn.Module, str, nn.Linear]]:
     """Put packed layers in the place of all plain linear ones; what was there, for `put_back`.
 
     Raises `NoLibrary` where there is no C library, before anything is replaced.
@@ -40,9 +41,14 @@ def replace_linears(model: nn.Module, weights: str, threads: int) -> list[tuple[
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is nn.Linear:
-                setattr(parent, name, NativeLinear(child, weights))
+                setattr(parent, name, NativeLinear(child, weights_of(child, model, weights)))
                 replaced.append((parent, name, child))
     return replaced
+
+
+def weights_of(linear: nn.Module, model: Any, weights: str) -> str:
+    """The precision of one layer: the one that makes the logits suffers first, and never gets int4."""
+    return "int8" if weights == "int4" and linear is model.get_output_embeddings() else weights
 
 
 def put_back(replaced: list[tuple[nn.Module, str, nn.Linear]]) -> None:

@@ -14,6 +14,7 @@ import torch
 from inference.engine.kv import KVPool
 from inference.engine.native import library
 from inference.engine.native.library import BF16, F32, GELU_TANH, SILU, Layer, Model
+from inference.engine.native.linear import weights_of
 from inference.engine.native.packing import Packed, interleave, pack
 
 ACTIVATIONS = {"silu": SILU, "gelu_pytorch_tanh": GELU_TANH}
@@ -149,7 +150,7 @@ class _Cook:
         for number, source in enumerate(body.layers):
             self._layer(layers[number], source, family, number)
         keys = self.pool.layers[0][0]
-        embedding = body.embed_tokens
+        embedding, head = body.embed_tokens, self.model.lm_head
         described = Model(
             layers=len(body.layers),
             hidden=config.hidden_size,
@@ -158,7 +159,7 @@ class _Cook:
             head_dim=attention.head_dim,
             rotary=tables.rotary,
             inner=inner,
-            vocabulary=self.model.lm_head.weight.shape[0],
+            vocabulary=head.weight.shape[0],
             activation=ACTIVATIONS[_activation(config)],
             kv_format=_format(keys),
             embedding_format=_format(embedding.weight),
@@ -171,7 +172,7 @@ class _Cook:
             slots=keys.shape[1],
             embedding=self._tensor(embedding.weight),
             final_norm=self._norm(body.norm, family),
-            head=self._matrix(self.model.lm_head.weight, self.model.lm_head.bias, head=True),
+            head=self._matrix(head.weight, head.bias, weights_of(head, self.model, self.weights)),
             layer=ctypes.cast(layers, ctypes.POINTER(Layer)),
         )
         found = Described(described, layers, self.keep, tables, self.size_bytes)
@@ -208,10 +209,8 @@ class _Cook:
         keys, values = self.pool.layers[number]
         layer.keys, layer.values = keys.data_ptr(), values.data_ptr()
 
-    def _matrix(self, weight: torch.Tensor, bias: torch.Tensor | None, *, head: bool = False) -> Any:
-        # logits are the first to suffer
-        weights = "int8" if head and self.weights == "int4" else self.weights
-        packed: Packed = pack(weight.detach(), weights, bias)
+    def _matrix(self, weight: torch.Tensor, bias: torch.Tensor | None, weights: str = "") -> Any:
+        packed: Packed = pack(weight.detach(), weights or self.weights, bias)
         self.keep += packed.keep
         self.size_bytes += packed.size_bytes
         return packed.matrix

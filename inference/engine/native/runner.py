@@ -35,6 +35,11 @@ class NativeRunner:
     def weights_bytes(self) -> int:
         return self._described.size_bytes
 
+    def release_plain_weights(self) -> None:
+        """Give up the weights as transformers keeps them: from now on only the packed ones are used."""
+        for parameter in self._model.parameters():
+            parameter.data = torch.empty(0, dtype=parameter.dtype)
+
     def run(self, step: Step) -> torch.Tensor:
         """Compute a step; logits `[Σ keep, vocabulary]` of the wanted positions, in the order of the work."""
         size = self.pool.block_tokens

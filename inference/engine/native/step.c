@@ -236,6 +236,11 @@ int pg_threads(int threads) { return start_threads(threads); }
 
 int pg_panel(void) { return NR; }
 
+/* Sizes of the structures that are shared with Python. */
+void pg_sizes(int64_t *sizes) {
+    sizes[0] = sizeof(matrix), sizes[1] = sizeof(layer), sizes[2] = sizeof(model), sizes[3] = sizeof(step);
+}
+
 int64_t pg_buffer_bytes(void) {
     int64_t cells = kept.x_size + kept.h_size + kept.qkv_size + kept.mixed_size + kept.gates_size + kept.inner_size;
     int64_t bytes = cells * (int64_t)sizeof(float) + kept.pieces_size * (int64_t)sizeof(attention_piece);

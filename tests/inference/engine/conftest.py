@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -63,7 +63,9 @@ def tiny_model(config: Any, seed: int = 0) -> Any:
     return AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
 
 
-def loaded(model: Any, tokenizer: Any = None, end_ids: frozenset[int] = frozenset({1})) -> LoadedModel:
+def loaded(
+    model: Any, tokenizer: Any = None, end_ids: frozenset[int] = frozenset({1}), weights: str = ""
+) -> LoadedModel:
     return LoadedModel(
         model=model,
         tokenizer=tokenizer or byte_tokenizer(),
@@ -74,6 +76,7 @@ def loaded(model: Any, tokenizer: Any = None, end_ids: frozenset[int] = frozense
         max_model_tokens=getattr(model.config, "max_position_embeddings", 512),
         vocabulary=VOCABULARY,
         end_ids=end_ids,
+        weights=weights,
     )
 
 
@@ -114,11 +117,15 @@ class Result:
 class Bench:
     """An engine whose steps the test makes, with the events sorted by request."""
 
-    def __init__(self, model: LoadedModel, **options: Any) -> None:
+    made: ClassVar[list["Bench"]] = []  # those of the running test
+
+    def __init__(self, model: LoadedModel, *, draft: LoadedModel | None = None, **options: Any) -> None:
         self.results: dict[int, Result] = {}
         settings = {"block_tokens": 4, "kv_blocks": 64, "max_batch": 8, "prefill_chunk_tokens": 16}
-        self.engine = Engine(model, EngineOptions(path="tiny", **(settings | options)), self._take)
+        chosen = EngineOptions(path="tiny", **(settings | options))
+        self.engine = Engine(model, chosen, self._take, draft=draft)
         self._count = 0
+        self.made.append(self)
 
     def _take(self, events: list[Event]) -> None:
         for event in events:
@@ -170,23 +177,28 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind() -> Iterator[None]:
+    """Every engine of every test must come to rest, with all its blocks back."""
+    Bench.made.clear()
+    yield
+    for one in Bench.made:
+        one.finish()
+
+
 @pytest.fixture(scope="session")
 def llama() -> LoadedModel:
     return loaded(tiny_model(tiny_config()))
 
 
 @pytest.fixture
-def bench(llama: LoadedModel) -> Iterator[Callable[..., Bench]]:
-    """Makes engines over the tiny Llama; each must be idle and complete at the end of the test."""
-    made: list[Bench] = []
+def bench(llama: LoadedModel) -> Callable[..., Bench]:
+    """Makes engines over the tiny Llama."""
 
     def make(model: LoadedModel | None = None, **options: Any) -> Bench:
-        made.append(Bench(model or llama, **options))
-        return made[-1]
+        return Bench(model or llama, **options)
 
-    yield make
-    for one in made:
-        one.finish()
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -143,18 +143,10 @@ def test_bfloat16_agrees_with_the_plain_model() -> None:
     assert bench.engine.pool.layers[0][0].dtype == torch.bfloat16
 
 
-def test_auto_is_bfloat16_only_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for native, expected in ((True, torch.bfloat16), (False, torch.float32)):
-        monkeypatch.setattr(loading, "native_bfloat16", lambda native=native: native)
-        assert loading._dtype("auto") is expected
-    assert loading._dtype("bfloat16") is torch.bfloat16
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"dtype": "int8"}, "not available yet in this version"),
-        ({"dtype": "int4"}, "not available yet in this version"),
+        ({"kernels": "fast"}, "kernels"),
         ({"dtype": "float8"}, "unknown"),
         ({"max_batch": 0}, "max-batch"),
         ({"kv_blocks": -1}, "kv-blocks"),
