@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from inference.engine import precision
-from inference.engine.native import build, library, packing
+from inference.engine.native import build, library, packing, recipe
 from inference.engine.native.linear import NativeLinear
 from inference.engine.native.recipe import FIRST_POSITIONS
 from inference.engine.proving import round_weights
@@ -218,20 +218,9 @@ def test_a_cache_that_cannot_be_written_is_said(fresh_build: Path, monkeypatch: 
 
 def test_the_library_is_built_once(fresh_build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     marks = fresh_build / "marks"
-    monkeypatch.setattr(
-        build,
-        "_compilers",
-        lambda: [
-            [
-                str(
-                    compiler(
-                        fresh_build,
-                        f'echo x >> {marks}; while [ "$1" != -o ]; do shift; done; echo made > "$2"',
-                    )
-                )
-            ]
-        ],
-    )
+    find_output = 'while [ "$1" != -o ]; do shift; done'
+    made = compiler(fresh_build, f'echo x >> {marks}; {find_output}; echo made > "$2"')
+    monkeypatch.setattr(build, "_compilers", lambda: [[str(made)]])
     first = build.library_path()
     build.library_path.cache_clear()
     assert build.library_path() == first
