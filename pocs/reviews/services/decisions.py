@@ -118,12 +118,12 @@ def decision_confirm(*, actor: Actor, decision: Decision) -> Decision:
         detail = _("The decision is “%(state)s”.") % {"state": DecisionState(row.state).label}
         raise Conflict(detail)
     _require_decidable(project, row.package, row.outcome)
-    approvals_keep(row.package)
     row.state, row.confirmed_by_id, row.confirmed_at = DecisionState.CONFIRMED, user_id, timezone.now()
     row.version += 1
     row.save()
     _record(actor, row, "decision.confirmed", DecisionState.PROPOSED)
     project_services.project_state_set(actor=actor, project=project, to=ProjectState.DECIDED)
+    approvals_keep(row.package)  # only now: the gates have seen which of them still count
     return row
 
 
