@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from dataclasses import fields, replace
@@ -46,7 +47,7 @@ class EngineTarget:
         self._turn = threading.Lock()  # one opens, switches or closes at a time
         self._switch: Switch | None = None  # the one that is being made
         self.last_switch: SwitchReport | None = None
-        self._crashes = Crashes()
+        self._crashes: defaultdict[EngineOptions, Crashes] = defaultdict(Crashes)
 
     # -- life ---------------------------------------------------------------------------------------
 
@@ -57,7 +58,7 @@ class EngineTarget:
         async with self._alone():
             if (loaded := self._serving()) is None:
                 self._forget_dead()
-                if (refusal := self._crashes.refusal(self.options.model_path.name)) is not None:
+                if (refusal := self._refusal(self.options)) is not None:
                     raise TargetUnavailable(refusal)
                 self._place.loaded = loaded = await self._start()
             return loaded.info
@@ -84,6 +85,7 @@ class EngineTarget:
             how=how,
             drain_limit_s=drain_limit_s,
             mute_limit_s=self._mute_limit_s,
+            refusal=self._refusal(new),
         )
         done: Future[SwitchReport] = Future()
         threading.Thread(target=self._make, args=(switch, new, done), name="switch", daemon=True).start()
@@ -99,12 +101,12 @@ class EngineTarget:
         """Switch in a thread of its own, which has its turn until it is over, whoever still waits for it."""
         self._switch = switch
         try:
-            report = switch.run()
-            self.options, self._crashes = new, Crashes()
+            outcome: BaseException | SwitchReport = switch.run()
+            self.options = new
         except BaseException as error:
-            outcome: BaseException | SwitchReport = error
-        else:
-            outcome = report
+            outcome = error
+        for host in switch.hosts:
+            self._note_end(host)
         self._switch, self.last_switch = None, switch.report
         self._turn.release()
         if isinstance(outcome, SwitchReport):
@@ -154,7 +156,11 @@ class EngineTarget:
 
     def _note_end(self, host: EngineHost) -> None:
         if host.crashed:
-            self._crashes.ended(host.death or "", ready_s=host.ready_s, served=host.finished > 0)
+            crashes = self._crashes[host.options]
+            crashes.ended(host.death or "", ready_s=host.ready_s, served=host.finished > 0)
+
+    def _refusal(self, options: EngineOptions) -> str | None:
+        return self._crashes[options].refusal(options.model_path.name)
 
     async def _start(self) -> Loaded:
         host = new_host(self.options, self._mute_limit_s)

@@ -45,6 +45,7 @@ class Switch:
 
     `how`: `beside` loads the new model while the old one serves; `unload_first` ends the old one before,
     and lets arriving requests wait at the gate; `auto` chooses by the memory that the new one will need.
+    `refusal` says why the new one is not even tried. `hosts` are all processes that had a part in it.
     """
 
     def __init__(
@@ -56,16 +57,17 @@ class Switch:
         how: Asked,
         drain_limit_s: float | None,
         mute_limit_s: float,
+        refusal: str | None = None,
     ) -> None:
         self._place, self._old, self._new = place, old, new
         self._drain_limit_s, self._mute_limit_s = drain_limit_s, mute_limit_s
         self._before = place.loaded
-        self._hosts = [place.loaded.host] if place.loaded is not None else []
+        self.hosts = [place.loaded.host] if place.loaded is not None else []
         self._loading: EngineHost | None = None
         self._abandoned: str | None = None
         self._closed: str | None = None
         self._holding = False
-        self._asked = how
+        self._asked, self._refusal = how, refusal
         self._begun_ns = time.monotonic_ns()
         self._outage_ns: int | None = None  # since when nobody is served
         self.report = SwitchReport(
@@ -92,7 +94,7 @@ class Switch:
         else:
             report.how = "beside" if need.total_bytes <= available else "unload_first"
             report.how_reason = f"it needs about {_mib(need.total_bytes)}, and {_mib(available)} are free"
-        freed = resident_bytes(host.pid for host in self._hosts if host.pid is not None)
+        freed = resident_bytes(host.pid for host in self.hosts if host.pid is not None)
         if need is not None and need.total_bytes > available + freed:
             raise TargetUnavailable(
                 f"it needs about {_mib(need.total_bytes)} of memory, and with nothing else loaded only "
@@ -108,10 +110,12 @@ class Switch:
 
     def run(self) -> SwitchReport:
         """Switch; raises SwitchFailed, with the report, when the new model does not serve afterwards."""
-        memory = Residents(lambda: [host.pid for host in self._hosts if host.pid is not None])
+        memory = Residents(lambda: [host.pid for host in self.hosts if host.pid is not None])
         memory.start()
         try:
             self._choose()
+            if self._refusal is not None:
+                raise TargetUnavailable(self._refusal)
             if self.report.how == "beside":
                 self._beside()
             else:
@@ -135,7 +139,7 @@ class Switch:
     def close(self, reason: str) -> None:
         """Give up everything, from any thread: the target is closed."""
         self._closed = self._abandoned = reason
-        for host in list(self._hosts):
+        for host in list(self.hosts):
             host.close(reason)
 
     def _beside(self) -> None:
@@ -222,7 +226,7 @@ class Switch:
     def _load(self, options: EngineOptions, load_stage: str, token_stage: str) -> Loaded:
         """Load a model and let it answer; raises TargetUnavailable, and leaves no process then."""
         host = new_host(options, self._mute_limit_s)
-        self._hosts.append(host)
+        self.hosts.append(host)
         self._loading = host
         try:
             if (reason := self._abandoned if options is self._new else self._closed) is not None:
@@ -261,7 +265,7 @@ class Switch:
             setattr(found, name, getattr(memory, name))
             setattr(found, f"device_{name}", getattr(memory, f"device_{name}"))
         serving = self._place.loaded.host.pid if self._place.loaded is not None else None
-        left = [host.pid for host in self._hosts if host.pid != serving and _exists(host.pid)]
+        left = [host.pid for host in self.hosts if host.pid != serving and _exists(host.pid)]
         grown = memory.after_bytes > memory.before_bytes * BASELINE_SHARE + BASELINE_BYTES
         found.back_to_baseline = not left and (report.outcome == "switched" or not grown)
 
@@ -308,6 +312,7 @@ def first_good_token(loaded: Loaded) -> int:
     if not tokens or (vocabulary is not None and not all(0 <= one < vocabulary for one in tokens)):
         raise TargetUnavailable(f"{loaded.info.model} is loaded but answers with tokens {tokens}.")
     host.call("reset_prefix_cache")
+    host.finished = 0  # nobody has been served yet
     return first_ns
 
 

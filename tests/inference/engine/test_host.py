@@ -19,6 +19,7 @@ from inference.phases import derive
 from inference.records import RequestRecord, Trace
 from inference.requests import GenerationRequest
 from inference.targets.embedded import EngineTarget
+from inference.targets.switch_report import SwitchFailed
 from tests.inference.engine import fake_child
 
 FAKE = (sys.executable, "-P", str(Path(fake_child.__file__)))
@@ -186,6 +187,14 @@ async def test_a_model_that_dies_at_every_start_is_not_started_for_ever(tmp_path
         await target.open()
     report = await target.switch(tmp_path / "a")  # another model has nothing to do with it
     assert report.outcome == "switched"
+    with pytest.raises(SwitchFailed, match="has ended at each of its last") as failed:
+        await target.switch(tmp_path / "dies")
+    assert failed.value.report.outcome == "kept"
+    for _ in range(LIMIT):
+        with pytest.raises(SwitchFailed, match="SIGKILL"):
+            await target.switch(tmp_path / "dies-too")
+    with pytest.raises(SwitchFailed, match="dies-too has ended at each of its last"):
+        await target.switch(tmp_path / "dies-too")
     assert await answers(target)
     await target.close()
 

@@ -265,7 +265,7 @@ async def test_a_switch_that_is_given_up_leaves_the_old_model(
 
 def target_hosts(target: EngineTarget) -> list[host_module.EngineHost]:
     switch = target._switch
-    return [host for host in switch._hosts if host.pid is not None] if switch is not None else []
+    return [host for host in switch.hosts if host.pid is not None] if switch is not None else []
 
 
 def _asked(host: host_module.EngineHost) -> str:
