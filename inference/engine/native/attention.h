@@ -31,19 +31,33 @@ INLINE const void *kv_row(const model *m, const void *base, int head, int64_t sl
     return m->kv_format == BF16 ? (const void *)((const uint16_t *)base + at) : (const void *)((const float *)base + at);
 }
 
-/* rows x 1 products of queries with one key row each, for `count` keys that lie one after another. */
+/* Products of each query with `count` keys that lie one after another; `space` holds LANES of them in float. */
 INLINE void few_scores(int format, const float *q, int rows, int dim, const void *keys, int count, float *scores,
-                       int64_t ld) {
-    for (int key = 0; key < count; key++)
+                       int64_t ld, float *space) {
+    int key = 0;
+    for (; key + LANES <= count; key += LANES) {
+        const float *wide = (const float *)keys + (int64_t)key * dim;
+        if (format != F32) {
+            for (int i = 0; i < LANES * dim; i += LANES) *(v *)(space + i) = load(format, keys, (int64_t)key * dim + i);
+            wide = space;
+        }
         for (int r = 0; r < rows; r++) {
-            v s0 = {0}, s1 = {0};
-            int d = 0;
-            for (; d + 2 * LANES <= dim; d += 2 * LANES) {
-                s0 += *(const v *)(q + r * dim + d) * load(format, keys, (int64_t)key * dim + d);
-                s1 += *(const v *)(q + r * dim + d + LANES) * load(format, keys, (int64_t)key * dim + d + LANES);
+            v sums[LANES];
+            for (int i = 0; i < LANES; i++) sums[i] = (v){0};
+            for (int d = 0; d < dim; d += LANES) {
+                v x = *(const v *)(q + r * dim + d);
+#pragma GCC unroll 16
+                for (int i = 0; i < LANES; i++) sums[i] += x * *(const v *)(wide + i * dim + d);
             }
-            if (d < dim) s0 += *(const v *)(q + r * dim + d) * load(format, keys, (int64_t)key * dim + d);
-            scores[r * ld + key] = sum(s0 + s1);
+            *(v *)(scores + r * ld + key) = sums_of(sums);
+        }
+    }
+    for (; key < count; key++)
+        for (int r = 0; r < rows; r++) {
+            v total = {0};
+            for (int d = 0; d < dim; d += LANES)
+                total += *(const v *)(q + r * dim + d) * load(format, keys, (int64_t)key * dim + d);
+            scores[r * ld + key] = sum(total);
         }
 }
 
@@ -134,9 +148,9 @@ static void attention_piece_do(void *what, int number, int worker) {
                 if (m->kv_format == BF16) transpose(BF16, keys, some, dim, space.panels, at);
                 else transpose(F32, keys, some, dim, space.panels, at);
             } else if (m->kv_format == BF16) {
-                few_scores(BF16, space.q, rows, dim, keys, some, space.scores + at, ld);
+                few_scores(BF16, space.q, rows, dim, keys, some, space.scores + at, ld, space.panels);
             } else {
-                few_scores(F32, space.q, rows, dim, keys, some, space.scores + at, ld);
+                few_scores(F32, space.q, rows, dim, keys, some, space.scores + at, ld, space.panels);
             }
         }
         if (rows > FEW_ROWS) /* columns beyond `count` hold what was there before and are never read */

@@ -1,8 +1,8 @@
 /* Matrix products with packed weights: C[M, N] = A[M, K] · W[N, K]ᵀ, inputs and sums in float.
 
    Weights lie in panels of NR outputs, [N / NR][K][NR], in float, bfloat16, int8 (one scale an output) or
-   int4 (one scale an output and 32 inputs; two inputs share a byte). They are widened in registers where few
-   rows use them, else once into a strip that stays in the first-level cache. */
+   int4 (one scale an output and 32 inputs; two inputs share a byte). They are widened in registers where that
+   costs little (int8, or few rows), else once into a strip that stays in the first-level cache. */
 #ifndef PG_PRODUCT_H
 #define PG_PRODUCT_H
 
@@ -104,7 +104,7 @@ static void tiles_i8(int64_t rows, const float *a, int64_t lda, const void *w, i
     tiles(I8, rows, a, lda, w, NR, k, scales, c, ldc, add);
 }
 
-/* Inputs `from … from + count` of a panel in float, [count][NR], scaled. */
+/* Inputs `from … from + count` of a panel of bfloat16 or int4 in float, [count][NR]. */
 static void widen(const matrix *w, const char *panel, int64_t number, int64_t from, int64_t count, float *to) {
     if (w->format == I4) {
         const uint8_t *bytes = (const uint8_t *)panel + from / 2 * NR;
@@ -119,21 +119,10 @@ static void widen(const matrix *w, const char *panel, int64_t number, int64_t fr
         }
         return;
     }
-    v s0 = all(1), s1 = all(1);
-    if (w->format == I8) {
-        s0 = *(const v *)(w->scales + number * NR);
-        s1 = *(const v *)(w->scales + number * NR + LANES);
+    for (int64_t i = 0; i < count; i++) {
+        *(v *)(to + i * NR) = load(BF16, panel, (from + i) * NR);
+        *(v *)(to + i * NR + LANES) = load(BF16, panel, (from + i) * NR + LANES);
     }
-    if (w->format == BF16)
-        for (int64_t i = 0; i < count; i++) {
-            *(v *)(to + i * NR) = load(BF16, panel, (from + i) * NR);
-            *(v *)(to + i * NR + LANES) = load(BF16, panel, (from + i) * NR + LANES);
-        }
-    else
-        for (int64_t i = 0; i < count; i++) {
-            *(v *)(to + i * NR) = load(I8, panel, (from + i) * NR) * s0;
-            *(v *)(to + i * NR + LANES) = load(I8, panel, (from + i) * NR + LANES) * s1;
-        }
 }
 
 /* One panel: NR columns of C, all rows. */
@@ -142,9 +131,9 @@ static void panel_product(const matrix *w, int64_t number, const float *a, int64
     const char *panel = (const char *)w->data + number * panel_bytes(w);
     if (w->format == F32) {
         tiles_f32(rows, a, lda, panel, NR, w->k, c, ldc, add);
-    } else if (w->format == BF16 && rows <= MR) {
+    } else if (w->format == BF16 && rows <= 2 * MR) {
         tiles_bf16(rows, a, lda, panel, NR, w->k, c, ldc, add);
-    } else if (w->format == I8 && rows <= MR) {
+    } else if (w->format == I8) { /* widening int8 hides behind the products, however many */
         tiles_i8(rows, a, lda, panel, w->k, w->scales + number * NR, c, ldc, add);
     } else {
         for (int64_t from = 0; from < w->k; from += STRIP) {

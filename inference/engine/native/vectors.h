@@ -72,6 +72,19 @@ INLINE float sum(v x) {
     return all_lanes;
 }
 
+/* The sums of LANES vectors, as one vector. */
+INLINE v sums_of(const v *x) {
+#if LANES == 8 && defined(__AVX2__)
+    __m256 a = _mm256_hadd_ps(_mm256_hadd_ps((__m256)x[0], (__m256)x[1]), _mm256_hadd_ps((__m256)x[2], (__m256)x[3]));
+    __m256 b = _mm256_hadd_ps(_mm256_hadd_ps((__m256)x[4], (__m256)x[5]), _mm256_hadd_ps((__m256)x[6], (__m256)x[7]));
+    return (v)(_mm256_permute2f128_ps(a, b, 0x20) + _mm256_permute2f128_ps(a, b, 0x31));
+#else
+    v all_sums;
+    for (int i = 0; i < LANES; i++) all_sums[i] = sum(x[i]);
+    return all_sums;
+#endif
+}
+
 INLINE float largest(v x) {
     float lanes[LANES];
     *(v *)lanes = x;
