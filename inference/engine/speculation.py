@@ -238,13 +238,12 @@ class DraftModel(Adaptive):
                 self._filled.pop(own.blocks[index], None)
         kind: Kind = "decode" if all(part.tokens == 1 for part in work) else "prefill"
         logits = self._runner.run(Step(kind, work))
-        complete = [part.sequence for part in work if part.completes]
         choices = sampler.choose(logits, work, self._device)
-        for part in work:
+        chosen: dict[Sequence, int | None] = {}
+        for part, choice in zip(work, choices, strict=True):
             part.sequence.num_computed += part.tokens
-        return {
-            one: choice.tokens[0] if choice else None for one, choice in zip(complete, choices, strict=True)
-        }
+            chosen[part.sequence] = choice.tokens[0] if choice is not None and choice.tokens else None
+        return chosen
 
 
 def check_draft(target: LoadedModel, draft: LoadedModel) -> None:

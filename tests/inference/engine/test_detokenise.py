@@ -28,7 +28,7 @@ def by_bytes(tokenizer: Tokenizer) -> Joiner:
 
 @pytest.mark.parametrize("joiner", [by_window, by_bytes])
 @pytest.mark.parametrize("text", TEXTS)
-def test_bytes_become_whole_characters(text: str, joiner: Callable[[Tokenizer], Joiner]) -> None:
+def test_case_1_bytes_become_whole_characters(text: str, joiner: Callable[[Tokenizer], Joiner]) -> None:
     backend = byte_tokenizer().backend_tokenizer
     pieces = stream(Detokeniser(joiner(backend)), backend.encode(text).ids)
     assert "".join(pieces) == text
@@ -36,7 +36,7 @@ def test_bytes_become_whole_characters(text: str, joiner: Callable[[Tokenizer], 
 
 
 @pytest.mark.parametrize("joiner", [by_window, by_bytes])
-def test_random_bytes_join_to_the_text_of_all_ids(joiner: Callable[[Tokenizer], Joiner]) -> None:
+def test_case_1_random_bytes_join_to_the_text_of_all_ids(joiner: Callable[[Tokenizer], Joiner]) -> None:
     backend = byte_tokenizer().backend_tokenizer
     rng = random.Random(7)
     for _ in range(200):
@@ -57,7 +57,7 @@ def sentencepiece() -> Tokenizer:
     return tokenizer
 
 
-def test_sentencepiece_keeps_the_spaces_between_pieces() -> None:
+def test_case_2_sentencepiece_keeps_the_spaces_between_pieces() -> None:
     tokenizer = sentencepiece()
     ids = [tokenizer.token_to_id(piece) for piece in ("▁Hello", "▁wor", "ld", "▁", "▁a", "!")]
     pieces = stream(Detokeniser(WindowJoiner(tokenizer.decode)), ids)
@@ -88,7 +88,7 @@ def letters(ids: list[int]) -> str:
 PIECES = ["abc", "DEF", "G", "HI", "J", "x", "DE"]
 
 
-def test_nothing_of_a_stop_string_is_given_out() -> None:
+def test_case_3_nothing_of_a_stop_string_is_given_out() -> None:
     detokeniser = Detokeniser(WindowJoiner(letters), ("DEFGHIJ",))
     given = [detokeniser.add(token_id) for token_id in (0, 1, 2, 3)]
     assert given == ["abc", "", "", ""]

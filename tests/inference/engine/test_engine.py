@@ -13,12 +13,9 @@ from inference.engine.loading import LoadedModel
 from tests.inference.engine.conftest import (
     PLAIN,
     Bench,
-    Result,
     byte_tokenizer,
     loaded,
     reference,
-    tiny_config,
-    tiny_model,
 )
 
 Make = Callable[..., Bench]
@@ -32,7 +29,9 @@ def prompt(length: int, seed: int = 0) -> list[int]:
 # -- prefix cache and preemption ---------------------------------------------------------------------
 
 
-def test_a_fully_cached_prompt_of_whole_blocks_computes_one_token(bench: Make, llama: LoadedModel) -> None:
+def test_case_4_a_fully_cached_prompt_of_whole_blocks_computes_one_token(
+    bench: Make, llama: LoadedModel
+) -> None:
     engine = bench()
     ids = prompt(16)
     cold = engine.run(ids, max_tokens=6)
@@ -89,7 +88,9 @@ def test_namespaces_do_not_share_prefixes(bench: Make) -> None:
 
 
 @pytest.mark.parametrize("prefix_cache", [True, False])
-def test_preempted_requests_give_the_same_tokens(bench: Make, llama: LoadedModel, prefix_cache: bool) -> None:
+def test_case_5_preempted_requests_give_the_same_tokens(
+    bench: Make, llama: LoadedModel, prefix_cache: bool
+) -> None:
     engine = bench(kv_blocks=12, prefix_cache=prefix_cache)
     prompts = [prompt(7, seed) for seed in range(4)]
     results = [engine.submit(ids, max_tokens=20) for ids in prompts]
@@ -102,7 +103,7 @@ def test_preempted_requests_give_the_same_tokens(bench: Make, llama: LoadedModel
     assert recomputed > 0 or prefix_cache
 
 
-def test_resume_at_one_token_past_a_block_appends_one_token(bench: Make, llama: LoadedModel) -> None:
+def test_case_5_resume_at_one_token_past_a_block_appends_one_token(bench: Make, llama: LoadedModel) -> None:
     engine = bench()
     ids = prompt(4)
     result = engine.submit(ids, max_tokens=8)
@@ -145,9 +146,13 @@ def test_the_youngest_is_preempted_and_comes_back_first(bench: Make) -> None:
         ({"ids": [5], "top_p": 0.0}, "top_p"),
         ({"ids": [5], "repetition_penalty": 0.0}, "repetition_penalty"),
         ({"ids": [5], "stop": ("",)}, "stop string is empty"),
+        ({"ids": [5], "stop_token_ids": (9999,)}, "stop token id is outside the vocabulary"),
+        ({"ids": [5], "min_p": 1.5}, "min_p"),
+        ({"ids": [5], "logprobs": 21}, "logprobs"),
+        ({"ids": [5], "priority": "urgent"}, "priority"),
     ],
 )
-def test_what_can_never_fit_is_refused_at_once_and_others_go_on(
+def test_case_6_what_can_never_fit_is_refused_at_once_and_others_go_on(
     bench: Make, fields: dict[str, Any], reason: str
 ) -> None:
     engine = bench()
@@ -176,7 +181,7 @@ def test_messages_that_the_template_cannot_take_are_refused(
     assert reason in (refused.rejection or "")
 
 
-def test_an_id_may_be_open_only_once(bench: Make) -> None:
+def test_case_6_an_id_may_be_open_only_once(bench: Make) -> None:
     engine = bench()
     first = engine.submit(prompt(5), id="same", max_tokens=2)
     second = engine.submit(prompt(5), id="same", max_tokens=2)
@@ -208,7 +213,7 @@ def test_messages_and_prompts_become_ids(bench: Make) -> None:
 # -- leaving ---------------------------------------------------------------------------------------------
 
 
-def test_whoever_leaves_frees_the_blocks_within_one_step(bench: Make, llama: LoadedModel) -> None:
+def test_case_7_whoever_leaves_frees_the_blocks_within_one_step(bench: Make, llama: LoadedModel) -> None:
     engine = bench(max_batch=3)
     stays = engine.submit(prompt(6), max_tokens=12)
     decodes = engine.submit(prompt(5, 1), max_tokens=50)
@@ -230,7 +235,7 @@ def test_whoever_leaves_frees_the_blocks_within_one_step(bench: Make, llama: Loa
     assert stays.ids == reference(llama.model, prompt(6), 12)
 
 
-def test_a_new_request_lives_after_an_abort_with_the_same_id(bench: Make) -> None:
+def test_case_8_a_new_request_lives_after_an_abort_with_the_same_id(bench: Make) -> None:
     engine = bench()
     first = engine.submit(prompt(5), id="x", max_tokens=50)
     engine.step(2)
@@ -243,7 +248,7 @@ def test_a_new_request_lives_after_an_abort_with_the_same_id(bench: Make) -> Non
     assert second.reason == "length"
 
 
-def test_leaving_during_the_last_step_ends_once(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_case_8_leaving_during_the_last_step_ends_once(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = bench()
     result = engine.submit(prompt(5), max_tokens=1)
     run = engine.engine.runner.run
@@ -272,7 +277,7 @@ def test_submitted_and_aborted_in_one_piece_is_never_admitted(bench: Make) -> No
 # -- ends, tokens and text --------------------------------------------------------------------------------
 
 
-def test_end_tokens_are_suppressed_or_ignored_all_of_them(llama: LoadedModel) -> None:
+def test_case_11_end_tokens_are_suppressed_or_ignored_all_of_them(llama: LoadedModel) -> None:
     ids = prompt(9, 4)
     plain = reference(llama.model, ids, 20)
     ends = frozenset({plain[2], plain[5]})
@@ -286,14 +291,14 @@ def test_end_tokens_are_suppressed_or_ignored_all_of_them(llama: LoadedModel) ->
     assert len(late.ids) >= 8
 
 
-def test_one_token_has_no_decode_step(bench: Make) -> None:
+def test_case_14_one_token_has_no_decode_step(bench: Make) -> None:
     result = bench().run(prompt(5), max_tokens=1)
     assert result.kinds == ["queued", "admitted", "chunk", "token", "finished", "freed"]
     chunk, token = result.of("chunk")[0], result.of("token")[0]
     assert chunk[2] == token[2]  # the token came with the prompt's last chunk
 
 
-def test_a_stop_string_over_several_tokens_is_never_streamed(bench: Make, llama: LoadedModel) -> None:
+def test_case_3_a_stop_string_over_several_tokens_is_never_streamed(bench: Make, llama: LoadedModel) -> None:
     ids = prompt(9, 5)
     engine = bench()
     free = engine.run(ids, max_tokens=40)
@@ -307,14 +312,14 @@ def test_a_stop_string_over_several_tokens_is_never_streamed(bench: Make, llama:
     assert stop not in result.text
 
 
-def test_deltas_join_to_the_text_of_all_ids(bench: Make, llama: LoadedModel) -> None:
+def test_case_1_deltas_join_to_the_text_of_all_ids(bench: Make, llama: LoadedModel) -> None:
     engine = bench()
     for seed in range(6):
         result = engine.run(prompt(9, seed), max_tokens=30, temperature=1.5, seed=seed)
         assert result.text == llama.decode(result.ids)
 
 
-def test_a_seeded_request_is_the_same_alone_and_in_company(bench: Make) -> None:
+def test_case_9_a_seeded_request_is_the_same_alone_and_in_company(bench: Make) -> None:
     engine = bench(prefix_cache=False)
     alone = engine.run(prompt(9), max_tokens=20, temperature=1.0, seed=42)
     neighbours = [engine.submit(prompt(7, seed), max_tokens=25, temperature=1.2) for seed in range(3)]
@@ -325,7 +330,7 @@ def test_a_seeded_request_is_the_same_alone_and_in_company(bench: Make) -> None:
     assert engine.run(prompt(9), max_tokens=20, temperature=1.0, seed=43).ids != alone.ids
 
 
-def test_a_tiny_temperature_equals_argmax(bench: Make) -> None:
+def test_case_10_a_tiny_temperature_equals_argmax(bench: Make) -> None:
     engine = bench()
     greedy = engine.run(prompt(9), max_tokens=20)
     assert engine.run(prompt(9), max_tokens=20, temperature=1e-4).ids == greedy.ids
@@ -369,70 +374,3 @@ def test_logits_that_are_no_numbers_fail_one_request(bench: Make, monkeypatch: p
     run = engine.engine.runner.run
     monkeypatch.setattr(engine.engine.runner, "run", lambda step: run(step) * float("nan"))
     assert "not numbers" in engine.run(prompt(5), max_tokens=3).of("failed")[0][3]
-
-
-# -- everything at once --------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def answers() -> Callable[[LoadedModel, tuple[int, ...]], list[int]]:
-    """Sequential references, computed once for each prompt of the random workloads."""
-    known: dict[tuple[int, ...], list[int]] = {}
-
-    def answer(model: LoadedModel, ids: tuple[int, ...]) -> list[int]:
-        if ids not in known:
-            known[ids] = reference(model.model, list(ids), 24)
-        return known[ids]
-
-    return answer
-
-
-PROMPTS = [tuple(prompt(length, seed)) for seed, length in enumerate((1, 3, 4, 5, 8, 12, 17, 30))]
-PROMPTS += [PROMPTS[-1][:20] + PROMPTS[4], PROMPTS[-1][:16], PROMPTS[-1][:24]]  # with shared prefixes
-
-
-@pytest.mark.parametrize("group", range(10))
-def test_random_workloads_equal_the_sequential_reference(
-    llama: LoadedModel, answers: Callable[[LoadedModel, tuple[int, ...]], list[int]], group: int
-) -> None:
-    """Random lengths, arrivals, departures and pool sizes; 20 workloads in each group."""
-    rng = random.Random(group)
-    engine = Bench(llama, kv_blocks=16)  # made once: the probe is not what is tested here
-    for _ in range(20):
-        engine = _rearranged(engine, rng)
-        wanted: list[tuple[Result, list[int]]] = []
-        for _ in range(rng.randrange(1, 9)):
-            ids, tokens = rng.choice(PROMPTS), rng.randrange(1, 17)
-            result = engine.submit(ids, max_tokens=tokens)
-            wanted.append((result, answers(llama, ids)[:tokens]))
-            engine.step(rng.choice((0, 0, 1, 2, 5)))
-            if rng.random() < 0.25:
-                engine.abort(rng.choice(wanted)[0])
-            engine.engine.blocks.check(engine.engine.scheduler.running)
-        engine.finish()
-        for result, expected in wanted:
-            if result.reason is not None:
-                assert result.ids == expected
-            else:
-                assert "aborted" in result.kinds
-                assert result.ids == expected[: len(result.ids)]
-
-
-def _rearranged(bench: Bench, rng: random.Random) -> Bench:
-    """The same engine with another pool size, batch and chunk; the smallest pool holds one request."""
-    from inference.engine.kv import BlockManager
-
-    scheduler = bench.engine.scheduler
-    blocks = BlockManager(rng.choice((12, 13, 16)), 4, prefix_cache=rng.random() < 0.7)
-    bench.engine.blocks = scheduler.blocks = blocks
-    scheduler._max_batch, scheduler._chunk_tokens = rng.randrange(1, 6), rng.choice((1, 3, 8, 16))
-    return bench
-
-
-def test_other_seeds_of_weights_too() -> None:
-    model = tiny_model(tiny_config(num_key_value_heads=1), seed=3)
-    engine = Bench(loaded(model), kv_blocks=10)
-    prompts = [prompt(length, length) for length in (3, 9, 14)]
-    results = [engine.submit(ids, max_tokens=10) for ids in prompts]
-    engine.finish()
-    assert [result.ids for result in results] == [reference(model, ids, 10) for ids in prompts]

@@ -58,12 +58,12 @@ def draw(logits: list[float], times: int = 1, **fields: Any) -> list[int | None]
     return [sample([logits], [sequence(**fields, seed=seed)])[0] for seed in seeds]
 
 
-def test_a_tiny_temperature_is_argmax_and_never_nan() -> None:
+def test_case_10_a_tiny_temperature_is_argmax_and_never_nan() -> None:
     assert set(draw([1.0, 1.0001, 0.5], 50, temperature=1e-4)) == {1}
     assert set(draw([100.0, 3e4, -3e4], 50, temperature=1e-3)) == {1}
 
 
-def test_a_seed_holds_beside_unseeded_neighbours() -> None:
+def test_case_9_a_seed_holds_beside_unseeded_neighbours() -> None:
     logits = torch.randn(20, 50, generator=torch.Generator().manual_seed(1))
 
     def answer(neighbours: int) -> list[int | None]:
@@ -166,7 +166,7 @@ def test_penalties() -> None:
     assert draw([-2.0, -2.1], prompt=(0,), repetition_penalty=1.2) == [1]
 
 
-def test_min_tokens_suppresses_every_end_token() -> None:
+def test_case_11_min_tokens_suppresses_every_end_token() -> None:
     ends = frozenset({0, 1})
     assert draw([9.0, 8.0, 1.0], ends=ends, min_tokens=1) == [2]
     assert draw([9.0, 8.0, 1.0], ends=ends, min_tokens=1, output=(2,)) == [0]
