@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 #: a web process that holds the prompt sends it within this; else it is gone
 ORDER_WITHIN_S = 5.0
+LEAST_LOGPROB = -9999.0  # what stands for minus infinity, which JSON does not know
 #: the field of an order that too long a prompt is reported at, by its kind
 LENGTH_PARAMS = ("messages", "prompt", "prompt_token_ids")
 
@@ -149,6 +150,7 @@ class _Stream:
         self._trace, self._say = trace, say
         self._accepted = False
         self._characters = 0
+        self._tokens = 0  # whose log probabilities have been told
 
     def note(self) -> None:
         trace = self._trace
@@ -158,9 +160,25 @@ class _Stream:
             self._accepted = True
             self._say("queued", trace.input_tokens)
         piece = trace.text[self._characters :]
-        if piece:
-            self._characters = len(trace.text)
-            self._say("text", piece, trace.output_tokens, None)
+        told = trace.logprobs[self._tokens :]
+        if piece or (
+            told and trace.ended == "orderly"
+        ):  # a token without text goes with the next that has one
+            self._characters, self._tokens = len(trace.text), len(trace.logprobs)
+            self._say("text", piece, trace.output_tokens, [token_logprobs(token) for token in told])
+
+
+def token_logprobs(told: list[tuple[int, float, bytes]]) -> dict[str, Any]:
+    """One token as a chat's `logprobs` have it, of what the engine tells: itself first, then alternatives."""
+    own, *alternatives = [
+        {
+            "token": spelt.decode(errors="replace"),
+            "logprob": max(logprob, LEAST_LOGPROB),
+            "bytes": list(spelt),
+        }
+        for _, logprob, spelt in told
+    ]
+    return own | {"top_logprobs": alternatives}
 
 
 def _target_of(entry: Entry) -> Target:

@@ -75,6 +75,9 @@ def parse(kind: Kind, raw: Any) -> Order:
         raise wrong("n", "Only n=1 is possible: one request gets one answer here.", "unsupported_value")
     stream = body.flag("stream")
     include_usage, every_chunk = _stream_options(body, stream=stream)
+    top_logprobs = _logprobs(kind, body)
+    if top_logprobs is not None:
+        fields["logprobs"] = top_logprobs
     order = Order(
         kind=kind,
         model=model or "",
@@ -83,7 +86,7 @@ def parse(kind: Kind, raw: Any) -> Order:
         include_usage=include_usage,
         usage_in_every_chunk=every_chunk,
         metrics=body.flag("metrics"),
-        top_logprobs=_logprobs(kind, body),
+        top_logprobs=top_logprobs,
     )
     for name in IGNORED:
         body.take(name)
@@ -131,6 +134,7 @@ def _sampling(body: Body) -> dict[str, Any]:
         "temperature": body.number("temperature", 0.0, 2.0, default=1.0),
         "top_p": body.number("top_p", 0.0, 1.0, default=1.0),
         "top_k": max(0, top_k or 0),
+        "min_p": body.number("min_p", 0.0, 1.0, default=0.0),
         "presence_penalty": body.number("presence_penalty", -2.0, 2.0, default=0.0),
         "frequency_penalty": body.number("frequency_penalty", -2.0, 2.0, default=0.0),
         "repetition_penalty": body.number("repetition_penalty", 0.01, 100.0, default=1.0),
@@ -141,9 +145,6 @@ def _sampling(body: Body) -> dict[str, Any]:
     }
     if found["top_p"] == 0.0:  # the most probable token alone
         found |= {"top_p": 1.0, "top_k": 1}
-    min_p = body.number("min_p", 0.0, 1.0, default=0.0)
-    if min_p:
-        found["min_p"] = min_p
     return found
 
 

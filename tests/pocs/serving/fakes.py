@@ -66,6 +66,9 @@ class FakeEngine:
                 trace.token_ids.append(index)
                 trace.output_tokens = index + 1
                 trace.text += piece
+                if request.logprobs is not None:
+                    others = [(90 + n, -2.0 - n, b"x") for n in range(request.logprobs)]
+                    trace.logprobs.append([(index, -0.5, piece.encode()), *others])
                 trace.reads.append((time.monotonic_ns(), 1))
                 on_read()
                 if index == 0:

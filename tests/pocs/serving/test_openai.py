@@ -116,6 +116,28 @@ def test_defaults_are_those_of_the_api(client: OpenAI, target: Target, engine: F
     assert (text.prompt, text.max_tokens) == ("Once", 16)
 
 
+def test_log_probabilities_of_chats_and_completions(client: OpenAI, target: Target) -> None:
+    answer = client.chat.completions.create(
+        model="small-model", messages=HELLO, logprobs=True, top_logprobs=2, max_tokens=3
+    )
+    assert answer.choices[0].logprobs is not None
+    content = answer.choices[0].logprobs.content
+    assert content is not None
+    assert [one.token for one in content] == list(ANSWER[:3])
+    assert content[2].bytes == list("你好".encode())
+    assert [(top.token, top.logprob) for top in content[0].top_logprobs] == [("x", -2.0), ("x", -3.0)]
+    stream = client.chat.completions.create(
+        model="small-model", messages=HELLO, logprobs=True, max_tokens=3, stream=True
+    )
+    told = [chunk.choices[0].logprobs for chunk in stream if chunk.choices[0].logprobs]
+    assert [one.content[0].token for one in told if one.content] == list(ANSWER[:3])
+    text = client.completions.create(model="small-model", prompt="Once", logprobs=1, max_tokens=2)
+    assert text.choices[0].logprobs is not None
+    assert text.choices[0].logprobs.tokens == ["Hello", ", "]
+    assert text.choices[0].logprobs.text_offset == [0, 5]
+    assert text.choices[0].logprobs.top_logprobs == [{"x": -2.0}, {"x": -2.0}]
+
+
 def test_text_completions_whole_and_streamed(client: OpenAI, target: Target) -> None:
     answer = client.completions.create(model="small-model", prompt="Once", max_tokens=2)
     assert answer.object == "text_completion"
