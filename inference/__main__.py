@@ -191,9 +191,8 @@ def _target(options: argparse.Namespace) -> Target:
 
 
 def _engine(options: argparse.Namespace, path: str) -> EngineTarget:
-    if options.speculate:
-        raise InputError("--speculate is not available yet in this version")
-    given = {name: getattr(options, name) for name in ("dtype", "max_batch", "kv_blocks", "threads")}
+    names = ("dtype", "max_batch", "kv_blocks", "threads", "speculate")
+    given = {name: getattr(options, name) for name in names}
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return EngineTarget(path, prefix_cache=not options.no_prefix_cache, **settings)
 
@@ -359,7 +358,9 @@ def _add_measure(parser: argparse.ArgumentParser) -> None:
     engine.add_argument("--kv-blocks", type=int)
     engine.add_argument("--threads", type=int)
     engine.add_argument("--no-prefix-cache", action="store_true")
-    engine.add_argument("--speculate", metavar="ngram|draft:PATH")
+    engine.add_argument(
+        "--speculate", metavar="ngram|draft:PATH", help="guess tokens: prompt lookup, or a small draft model"
+    )
     http = parser.add_argument_group("http targets")
     http.add_argument("--model")
     http.add_argument("--api-key-env", metavar="VAR")

@@ -296,6 +296,7 @@ def _detail(trace: Trace, first_ns: int | None, last_ns: int | None) -> dict[str
         "preempted_ns": list(trace.preempted_ns),
         "prefill_chunks": [list(chunk) for chunk in trace.chunks],
         "recomputed_tokens": trace.recomputed_tokens,
+        "logprobs": [[[one, logprob] for one, logprob, _ in token] for token in trace.logprobs],
     }
     if trace.mixed_steps and trace.admitted_ns and first_ns is not None and last_ns is not None:
         spans = _union([(start, end) for start, end, *_ in trace.mixed_steps])

@@ -102,7 +102,8 @@ class RequestRecord:
     tool_call_text: str = ""
     # what a reader must know of the figures, e.g. `tokens_per_read_unknown`
     flags: list[str] = field(default_factory=list)
-    # stamps beyond the contract: headers_ns, role_ns, preempted_ns, prefill chunks, recomputed_tokens
+    # beyond the contract: headers_ns, role_ns, preempted_ns, prefill chunks, recomputed_tokens, and the
+    # logprobs where asked for: for each token [[id, log probability], …], its own first
     detail: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:

@@ -208,11 +208,15 @@ class OpenAITarget:
             fields["stream_options"] = {"include_usage": True}
             if self._running_usage:
                 fields["stream_options"]["continuous_usage_stats"] = True
+        if request.logprobs is not None:
+            raise InputError("log probabilities are read from the embedded engine only")
         optional: dict[str, tuple[Any, Any]] = {
             "top_p": (request.top_p, 1.0),
             "top_k": (request.top_k, 0),
+            "min_p": (request.min_p, 0.0),
             "seed": (request.seed, None),
             "stop": (list(request.stop), []),
+            "stop_token_ids": (list(request.stop_token_ids), []),
             "min_tokens": (request.min_tokens, 0),
             "ignore_eos": (request.ignore_eos, False),
             "presence_penalty": (request.presence_penalty, 0.0),

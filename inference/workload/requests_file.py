@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from inference.errors import InputError
-from inference.requests import CancelRule, GenerationRequest
+from inference.requests import MAX_LOGPROBS, PRIORITIES, CancelRule, GenerationRequest
 
 CONTENT_FIELDS = ("messages", "prompt", "prompt_token_ids")
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -26,18 +26,9 @@ _NUMBERS: dict[str, tuple[type, float, float, bool]] = {
     "presence_penalty": (float, -2, 2, True),
     "frequency_penalty": (float, -2, 2, True),
     "repetition_penalty": (float, 0, 100, False),
+    "min_p": (float, 0, 1, True),
+    "logprobs": (int, 0, MAX_LOGPROBS, True),  # alternatives told beside each token
     "arrival_s": (float, 0, 10_000_000, True),
-}
-_FIELDS = {
-    *CONTENT_FIELDS,
-    *_NUMBERS,
-    "id",
-    "stop",
-    "ignore_eos",
-    "tenant",
-    "application",
-    "cancel",
-    "namespace",
 }
 
 
@@ -123,10 +114,7 @@ def _content(row: Mapping[str, Any], name: str, where: str) -> Any:
     if not isinstance(value, list) or not value:
         raise InputError(f"{where}: {name} must be a list that is not empty")
     if name == "prompt_token_ids":
-        whole = all(isinstance(i, int) and not isinstance(i, bool) for i in value)
-        if not whole or not 0 <= min(value) <= max(value) <= _HIGHEST_TOKEN_ID:
-            raise InputError(f"{where}: prompt_token_ids must be whole numbers from 0 to {_HIGHEST_TOKEN_ID}")
-        return tuple(value)
+        return _token_ids(value, name, where)
     for position, message in enumerate(value, start=1):
         if not isinstance(message, dict):
             raise InputError(f"{where}: message {position} must be an object, is {_kind(message)}")
@@ -136,6 +124,19 @@ def _content(row: Mapping[str, Any], name: str, where: str) -> Any:
         if not isinstance(content, str | list) and not message.get("tool_calls"):
             raise InputError(f"{where}: message {position} has no content")
     return tuple(value)
+
+
+def _token_ids(value: Any, name: str, where: str) -> tuple[int, ...]:
+    whole = isinstance(value, list) and all(isinstance(i, int) and not isinstance(i, bool) for i in value)
+    if not whole or not value or not 0 <= min(value) <= max(value) <= _HIGHEST_TOKEN_ID:
+        raise InputError(f"{where}: {name} must be whole numbers from 0 to {_HIGHEST_TOKEN_ID}")
+    return tuple(value)
+
+
+def _priority(value: Any, name: str, where: str) -> str:
+    if value not in PRIORITIES:
+        raise InputError(f"{where}: {name} must be one of {', '.join(PRIORITIES)}")
+    return str(value)
 
 
 def _number(value: Any, name: str, where: str) -> int | float:
@@ -190,6 +191,8 @@ def _kind(value: Any) -> str:
 _READERS: dict[str, Callable[[Any, str, str], Any]] = {
     **dict.fromkeys(_NUMBERS, _number),
     "stop": _stop,
+    "stop_token_ids": _token_ids,
+    "priority": _priority,
     "ignore_eos": _flag,
     "tenant": _text,
     "application": _text,

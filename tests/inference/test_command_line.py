@@ -134,8 +134,7 @@ def test_bad_arguments_are_one_line_and_exit_2(
         (["http://", "--model", "m"], "must look like http://host:port/v1"),
         (["http://127.0.0.1:9/v1"], "needs --model NAME"),
         (["engine:/x", "--model", "m"], "--model is for http targets only"),
-        (["engine:/x", "--speculate", "ngram"], "--speculate is not available yet"),
-        (["engine:/x", "--dtype", "int4"], "int4 is not available yet"),
+        (["engine:/x", "--speculate", "lookup"], "speculate must be ngram or draft:PATH"),
         (["engine:/x", "--max-batch", "0"], "max-batch must be a whole number of at least 1"),
     ],
 )

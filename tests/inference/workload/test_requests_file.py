@@ -24,8 +24,11 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         '"arrival_s": 0.5, "tenant": "t", "application": "p", '
         '"cancel": {"phase": "decode", "after_tokens": 2}}',
         '{"id": "c", "prompt": "hi"}\r',
+        '{"id": "d", "prompt": "hi", "min_p": 0.1, "stop_token_ids": [5, 6], "logprobs": 3, '
+        '"priority": "live"}',
     )
-    first, second, third = read_requests(path)
+    first, second, third, fourth = read_requests(path)
+    assert (fourth.min_p, fourth.stop_token_ids, fourth.logprobs, fourth.priority) == (0.1, (5, 6), 3, "live")
     assert (first.messages or ())[0]["content"] == "你好"
     assert (second.id, second.prompt_token_ids, second.stop, second.top_k) == ("7", (1, 2), ("x",), 0)
     assert second.cancel == CancelRule(phase="decode", after_tokens=2)
@@ -49,6 +52,10 @@ def test_all_fields_are_read(tmp_path: Path) -> None:
         ('{"id": "b", "messages": [{"role": "user"}]}', "message 1 has no content"),
         ('{"id": "b", "prompt_token_ids": [1, -2]}', "prompt_token_ids must be whole numbers"),
         ('{"id": "b", "prompt": "x", "max_tokens": 0}', "max_tokens must be from 1"),
+        ('{"id": "b", "prompt": "x", "min_p": 1.5}', "min_p must be from 0 to 1"),
+        ('{"id": "b", "prompt": "x", "logprobs": 21}', "logprobs must be from 0 to 20"),
+        ('{"id": "b", "prompt": "x", "stop_token_ids": ["a"]}', "stop_token_ids must be whole numbers"),
+        ('{"id": "b", "prompt": "x", "priority": "high"}', "priority must be one of measured, live"),
         ('{"id": "b", "prompt": "x", "max_tokens": 1.5}', "max_tokens must be a whole number"),
         ('{"id": "b", "prompt": "x", "max_tokens": "9"}', "max_tokens must be a number, is a text"),
         ('{"id": "b", "prompt": "x", "temperature": -1}', "temperature must be from 0"),
