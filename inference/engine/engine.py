@@ -17,7 +17,7 @@ from inference.engine.detokenise import ByteJoiner, Detokeniser, WindowJoiner
 from inference.engine.device import Device, DeviceLost, Stamps, choose
 from inference.engine.events import Event
 from inference.engine.kv import BlockManager
-from inference.engine.loading import LoadedModel, load
+from inference.engine.loading import LoadedModel
 from inference.engine.options import EngineOptions
 from inference.engine.sampler import Choice
 from inference.engine.scheduler import Drafter, Listeners, Scheduler, Step, Work
@@ -32,7 +32,7 @@ Emit = Callable[[list[Event]], None]
 
 
 class Engine:
-    """Continuous batching over one model.
+    """Continuous batching over one model, with a draft model beside it where the options name one.
 
     `submit` and `abort` may be called from any thread at any time; `step` from one thread only. Events of
     all requests go to `emit`, in order, from whichever thread they happen in.
@@ -58,13 +58,6 @@ class Engine:
         self._changed = threading.Condition()  # guards the inbox
         self._sequences: dict[int, Sequence] = {}  # what the step thread knows, by handle
         self._token_bytes = TokenBytes(loaded.tokenizer)
-        if draft is None and options.draft_path is not None:
-            draft = load(
-                Path(options.draft_path).expanduser(),
-                options.dtype,
-                kernels=options.kernels,
-                device=self.device.name,
-            )
         models = [(loaded, options.model_path)]
         if draft is not None:
             check_draft(loaded, draft)

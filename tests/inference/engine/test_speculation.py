@@ -1,5 +1,6 @@
 """Guessed tokens change how fast an answer comes and never what it is."""
 
+import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +17,10 @@ from inference.engine.scheduler import Step
 from inference.engine.sequence import Sequence, new_sequence
 from inference.engine.speculation import LONGEST_PAUSE_TOKENS, Adaptive, DraftModel, PromptLookup
 from inference.errors import InputError, TargetUnavailable
+from inference.records import Trace
 from inference.requests import GenerationRequest
+from inference.targets.base import TargetInfo
+from inference.targets.embedded import EngineTarget
 from tests.inference.engine.conftest import (
     PLAIN,
     VOCABULARY,
@@ -369,8 +373,27 @@ def test_options_name_a_method(speculate: str) -> None:
 
 
 def test_the_draft_model_is_loaded_from_its_path(llama: LoadedModel, model_folder: Path) -> None:
-    engine = Bench(llama, speculate=f"draft:{model_folder}", dtype="float32")
-    assert engine.run(prompt(5), max_tokens=8).ids == reference(llama.model, prompt(5), 8)
-    assert engine.engine.statistics.accepted > 0
-    with pytest.raises(TargetUnavailable, match="no model at"):
-        Bench(llama, speculate="draft:/nowhere")
+    async def answer() -> tuple[TargetInfo, Trace, dict[str, Any]]:
+        target = EngineTarget(model_folder, dtype="float32", speculate=f"draft:{model_folder}", threads=1)
+        try:
+            info, trace = await target.open(), Trace("r")
+            ids = tuple(prompt(5))
+            await target.run(GenerationRequest(id="r", prompt_token_ids=ids, max_tokens=9), trace)
+            return info, trace, await target.telemetry()
+        finally:
+            await target.close()
+
+    info, trace, telemetry = asyncio.run(answer())
+    assert info.configuration["engine"]["speculate"] == "draft"
+    expected = reference(llama.model, prompt(5), 9, eos_token_id=1)
+    assert trace.token_ids == expected
+    assert 0 < telemetry["accepted_tokens_total"] <= telemetry["drafted_tokens_total"]
+    assert len(trace.decode_steps) < len(expected) - 1  # several tokens of one step
+
+
+def test_a_draft_model_that_is_not_there_is_refused(model_folder: Path) -> None:
+    async def start() -> None:
+        await EngineTarget(model_folder, speculate="draft:/nowhere").open()
+
+    with pytest.raises(TargetUnavailable, match="no model at /nowhere"):
+        asyncio.run(start())
