@@ -4,11 +4,9 @@ import json
 import os
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -18,7 +16,8 @@ from django.test import override_settings
 
 from phasegate.up import preparation, supervisor, tether
 from phasegate.up.children import RESTARTS_MAX, Child
-from phasegate.up.preparation import CannotStart
+from phasegate.up.refusal import CannotStart
+from tests.platform.pipes import Pipe
 
 
 @pytest.fixture
@@ -35,10 +34,19 @@ def test_a_port_in_use_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(CannotStart, match=rf"Port {port} .* choose another: PORT={port + 1}") as refused:
+        with pytest.raises(CannotStart, match=rf"^Port {port} .* is free: PORT=\d+ make run\.$") as refused:
             preparation.port_check(port)
     assert refused.value.status == 2
     preparation.port_check(port)
+
+
+def test_the_port_proposed_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = {8000, 8001, 8002}
+    monkeypatch.setattr(preparation, "port_can_be_had", lambda port: port not in taken)
+    assert preparation.port_free_near(8000) == 8003
+    taken |= set(range(8000, 8200))
+    assert preparation.port_free_near(8000) is None
+    assert preparation.port_free_near(65535) is None
 
 
 @pytest.mark.parametrize("port", [0, -1, 65536])
@@ -72,24 +80,6 @@ def test_folders_are_made_and_leave_no_probe(tmp_path: Path) -> None:
     assert [path for path in (tmp_path / "var").rglob("*") if path.is_file()] == []
 
 
-def test_a_database_that_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "phasegate.sqlite3"
-    path.write_text("this is no database, and long enough to be read as one" * 40)
-    with pytest.raises(CannotStart, match=r"phasegate\.sqlite3 cannot be written: file is not"):
-        preparation.database_check(path)
-
-
-def test_a_database_folder_that_is_gone(tmp_path: Path) -> None:
-    with pytest.raises(CannotStart, match="unable to open"):
-        preparation.database_check(tmp_path / "gone" / "db")
-
-
-def test_a_good_database_is_left_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "db"
-    preparation.database_check(path)
-    assert sqlite3.connect(path).execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
-
-
 def test_up_refuses_other_profiles() -> None:
     with pytest.raises(CommandError, match="embedded profile only"):
         call_command("up")
@@ -114,36 +104,36 @@ def test_tether_knows_whether_the_parent_lives() -> None:
 
 def test_a_killed_parent_takes_its_children_along() -> None:
     """A parent starts a tethered sleeper and is killed: the sleeper ends although nobody asked it."""
-    sleeper = [sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)"]
+    sleeper = [sys.executable, "-I", "-S", "-c", "import time; print('awake', flush=True); time.sleep(600)"]
     start = "import os, subprocess, sys, time; c = subprocess.Popen([sys.executable, '-I', '-S', "
     start += f"{str(tether.__file__)!r}, str(os.getpid()), '9', *{sleeper!r}], start_new_session=True); "
     start += "print(c.pid, flush=True); time.sleep(600)"
-    parent = subprocess.Popen([sys.executable, "-c", start], stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen([sys.executable, "-c", start], stdout=subprocess.PIPE)
     assert parent.stdout is not None
-    child = psutil.Process(int(parent.stdout.readline()))
-    _wait_until(lambda: child.cmdline()[-1] == sleeper[-1])  # past the exec
+    pipe = Pipe(parent.stdout.fileno())
+    child = psutil.Process(int(pipe.line()))
+    assert pipe.line() == "awake"
     parent.kill()
     parent.wait()
+    pipe.wait_for_end()  # whoever could write into it has ended
+    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
     parent.stdout.close()
-    _wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
-
-
-def _wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_child_logs_and_is_killed_with_its_offspring(var: Path) -> None:
+    """Its log is a pipe here, so that the test can wait for what is written and for the last writer's end."""
     child = Child("sleeper", "sleeper", ["/bin/sh", "-c", "echo started; sleep 600 & echo $!; wait"])
-    child.start()
-    _wait_until(lambda: len(child.log.read_text().split()) == 2)
-    offspring = psutil.Process(int(child.log.read_text().split()[1]))
-    assert child.ended() is None
-    child.kill()
-    assert child.ended() == -signal.SIGKILL
-    _wait_until(lambda: not offspring.is_running() or offspring.status() == psutil.STATUS_ZOMBIE)
+    os.mkfifo(child.log)
+    with open(os.open(child.log, os.O_RDONLY | os.O_NONBLOCK)) as log:
+        child.start()
+        pipe = Pipe(log.fileno())
+        assert pipe.line() == "started"
+        offspring = psutil.Process(int(pipe.line()))
+        assert child.ended() is None
+        child.kill()
+        assert child.ended() == -signal.SIGKILL
+        pipe.wait_for_end()
+    assert not offspring.is_running() or offspring.status() == psutil.STATUS_ZOMBIE
 
 
 def test_a_child_that_ends_too_often_is_given_up(var: Path) -> None:

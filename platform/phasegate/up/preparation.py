@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import socket
-import sqlite3
 import sys
 import time
 from collections.abc import Callable
@@ -18,24 +17,17 @@ from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 from django.core.management.base import CommandError
-from django.db import DatabaseError
 from django.utils import timezone
 
 from phasegate import catalogues
+from phasegate.up.database import database_check, database_path
+from phasegate.up.refusal import CannotStart
 from pocs.runs.services import reap_expired_leases
 
 #: time for the processes of a killed predecessor to leave the port
 PORT_PATIENCE_S = 3.0
 #: the other page of API documentation that the sidecar brings, never linked here
 STATIC_IGNORED = ["redoc*"]
-
-
-class CannotStart(Exception):
-    """One sentence for the person who started; `status` becomes the exit status."""
-
-    def __init__(self, sentence: str, status: int = 1) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 def folders_make() -> None:
@@ -78,46 +70,50 @@ def port_check(port: int) -> None:
         raise CannotStart(f"PORT={port} is no port; choose one from 1 to 65535.", status=2)
     deadline = time.monotonic() + PORT_PATIENCE_S
     while True:
-        with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-                return
-            except PermissionError:
+        try:
+            port_take(port)
+            return
+        except PermissionError:
+            raise CannotStart(
+                f"Port {port} is reserved for the system; choose a higher one: PORT=8001 make run.",
+                status=2,
+            ) from None
+        except OSError as error:
+            if time.monotonic() > deadline:
+                free = port_free_near(port)
                 raise CannotStart(
-                    f"Port {port} is reserved for the system; choose a higher one: PORT=8001 make run.",
+                    f"Port {port} on 127.0.0.1 cannot be used ({error.strerror}); "
+                    + (f"port {free} is free: PORT={free} make run." if free else "choose another."),
                     status=2,
                 ) from None
-            except OSError as error:
-                if time.monotonic() > deadline:
-                    raise CannotStart(
-                        f"Port {port} on 127.0.0.1 cannot be used ({error.strerror}); "
-                        f"choose another: PORT={port % 65535 + 1} make run.",
-                        status=2,
-                    ) from None
         time.sleep(0.2)
 
 
-def database_path() -> Path:
-    """The embedded database's file."""
-    return Path(settings.DATABASES["default"]["NAME"])
+def port_free_near(port: int) -> int | None:
+    """The next port above this one that is free now; None where a hundred in a row are not."""
+    return next(filter(port_can_be_had, range(port + 1, min(port + 101, 65536))), None)
 
 
-def database_check(path: Path) -> None:
-    """CannotStart, naming the file, when this SQLite database cannot be opened and written."""
+def port_can_be_had(port: int) -> bool:
     try:
-        with closing(sqlite3.connect(path, timeout=5, isolation_level=None)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute("CREATE TABLE phasegate_write_probe (x)")
-            connection.execute("ROLLBACK")
-    except sqlite3.Error as error:
-        raise CannotStart(f"The database {path} cannot be written: {error}.") from error
+        port_take(port)
+    except OSError:
+        return False
+    return True
+
+
+def port_take(port: int) -> None:
+    """Listen on the port for a moment as the web process would; raises OSError."""
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))
 
 
 def database_migrate() -> None:
+    """Bring the database up to date; CannotStart, in one sentence, when a migration refuses."""
     try:
         call_command("migrate", interactive=False, verbosity=0)
-    except (DatabaseError, CommandError) as error:
+    except CommandError as error:
         raise CannotStart(f"The database could not be brought up to date: {error}") from error
 
 

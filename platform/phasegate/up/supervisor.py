@@ -13,7 +13,7 @@ from django.conf import settings
 
 from phasegate import celery, worker_presence
 from phasegate.up.children import Child, broker, site
-from phasegate.up.preparation import CannotStart
+from phasegate.up.refusal import CannotStart
 
 READY_TIMEOUT_S = 120.0
 BROKER_TIMEOUT_S = 15.0

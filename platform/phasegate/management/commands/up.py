@@ -9,11 +9,15 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
 
 from phasegate.up import preparation
-from phasegate.up.preparation import CannotStart
+from phasegate.up.database import database_path, database_trouble
+from phasegate.up.refusal import CannotStart
 from phasegate.up.supervisor import Supervisor, demo_accounts_text
 from phasegate.up.tether import end_with_parent
+
+logger = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
@@ -67,7 +71,15 @@ class Command(BaseCommand):
             started = time.monotonic()
             self.stdout.write(f"{name} …", ending=" ")
             self.stdout.flush()
-            step()
+            try:
+                step()
+            except DatabaseError as error:
+                self._say("")
+                logger.error("%s failed", name, exc_info=error)
+                raise CannotStart(database_trouble(database_path(), error)) from error
+            except CannotStart:
+                self._say("")  # the sentence begins a line of its own
+                raise
             self._say(f"done ({time.monotonic() - started:.1f} s)")
 
     def _announce(self, url: str) -> None:
