@@ -13,7 +13,12 @@ MODEL := $(or $(PHASEGATE_MODEL_PATH),$(VAR)/models/SmolLM2-135M-Instruct)
 # installed again when what is asked for, or the folder it was made for, changes
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-dev.txt pyproject.toml <(pwd) | cksum | tr -d ' ')
 
-.PHONY: help model setup run test browser-test lint types check schema messages
+# parallel tests: a worker a core up to four, a file to one worker, which keeps what its tests share
+MARKED := not browser and not server
+TESTS := tests
+WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+.PHONY: help model setup run test tests browser-test lint types check schema messages
 
 help:
 	@echo "make run      set up what is missing, start everything, print the address (PORT=8001 changes the port)"
@@ -32,7 +37,7 @@ $(STAMP):
 			echo "The environment could not be made; on Debian and Ubuntu install python3.11-venv." >&2; exit 1; }; \
 		pwd > $(VENV)/.place; fi
 	@echo "setup: installing packages, some 1.5 GB with PyTorch; this takes a few minutes once"
-	@$(BIN)/python -m pip install --disable-pip-version-check -r requirements-dev.txt | grep --line-buffered -vE '^(Requirement already|Looking in)'; \
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-compile -r requirements-dev.txt | grep --line-buffered -vE '^(Requirement already|Looking in)'; \
 		test $${PIPESTATUS[0]} -eq 0 || { echo "The packages could not be installed; see the lines above." >&2; exit 1; }
 	@touch $@
 
@@ -48,10 +53,14 @@ run: model
 	@exec $(PY) manage.py up --end-with-parent
 
 test: setup
-	$(PY) -m pytest
+	@$(MAKE) --no-print-directory tests
 	@if command -v chromium chromium-browser google-chrome >/dev/null || [ -n "$$PHASEGATE_REQUIRE_BROWSER" ]; then \
 		$(MAKE) --no-print-directory browser-test; \
 	else echo "No Chromium was found, so the browser tests were left out."; fi
+
+# one thread a worker: models of this size only lose by more, and the workers fill the processor
+tests: $(STAMP)
+	OMP_NUM_THREADS=1 $(PY) -m pytest $(WORKERS) $(TESTS) -m "$(MARKED)"
 
 browser-test:
 	$(PY) -m pytest tests -m browser
