@@ -16,6 +16,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -65,7 +66,12 @@ class Child:
 
         Raises TargetUnavailable with the reason.
         """
-        engine = Engine(_read(options, known_digest, load_ms), options, self.emit)
+        draft = None
+        if options.draft_path is not None:
+            path = str(Path(options.draft_path).expanduser())
+            with timed(load_ms, "draft"):
+                draft = _read(replace(options, path=path, speculate=None), None, {})
+        engine = Engine(_read(options, known_digest, load_ms), options, self.emit, draft=draft)
         load_ms |= engine.load_ms
         engine.release_plain_weights()
         with timed(load_ms, "first_step"):
@@ -257,6 +263,7 @@ def _facts(engine: Engine, options: EngineOptions, threads_from: str) -> dict[st
                 "threads": torch.get_num_threads(),
                 "threads_from": threads_from,
                 "kernels": engine.kernels,
+                **_speculation(engine, options),
                 **_recorded(engine),
             },
             **engine.device.facts(),
@@ -266,6 +273,19 @@ def _facts(engine: Engine, options: EngineOptions, threads_from: str) -> dict[st
                 "transformers": transformers.__version__,
             },
         },
+    }
+
+
+def _speculation(engine: Engine, options: EngineOptions) -> dict[str, Any]:
+    """How the engine guesses tokens, where it does."""
+    if options.speculate is None:
+        return {}
+    draft = engine.draft.loaded if engine.draft is not None else None
+    return {
+        "speculate": options.speculate.partition(":")[0],
+        "speculate_tokens": options.speculate_tokens,
+        "speculate_max_batch": options.speculate_max_batch,
+        **({} if draft is None else {"draft_model": draft.name, "draft_model_digest": draft.digest}),
     }
 
 

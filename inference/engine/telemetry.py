@@ -101,6 +101,8 @@ def snapshot(engine: Engine, watch: Watch | None = None) -> dict[str, Any]:
         "prefix_cache_queries_total": blocks.query_tokens,
         "prefix_cache_hits_total": blocks.hit_tokens,
     }
+    if engine.draft is not None:
+        found["draft_bytes"] = engine.draft.loaded.weights_bytes + engine.draft.pool.size_bytes
     if (share := fragmentation(list(scheduler.running), blocks.block_tokens, used)) is not None:
         found["kv_fragmentation"] = share
     if watch is not None:

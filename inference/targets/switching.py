@@ -21,6 +21,7 @@ from inference.targets.follower import wire
 from inference.targets.gate import Gate
 from inference.targets.loaded import Loaded, new_host, start
 from inference.targets.switch_report import SwitchFailed, SwitchReport
+from inference.telemetry.gpu import GpuSampler
 from inference.telemetry.residents import Residents, resident_bytes
 
 Asked = Literal["auto", "beside", "unload_first"]
@@ -82,24 +83,45 @@ class Switch:
 
     def _choose(self) -> None:
         """Fill in how; raises TargetUnavailable where the new model will not even fit by itself."""
-        need, available = need_of(self._new, auto_dtype=self._dtype_of_auto()), available_bytes()
+        device = self._device()
+        need = need_of(self._new, auto_dtype=self._dtype_of_auto(), on_device=device != "cpu")
+        available, freed = self._free_on(device)
         found, report = self.report.memory, self.report
         found.available_bytes, found.need_bytes = available, need.total_bytes if need else None
         if self._asked != "auto":
             return
         if self._before is None or not self._before.host.alive:
             report.how, report.how_reason = "unload_first", "no model is loaded"
+        elif available is None:
+            report.how, report.how_reason = "unload_first", f"nobody tells how much of {device} is free"
         elif need is None:
             report.how, report.how_reason = "beside", "the files do not tell what the new model needs"
         else:
             report.how = "beside" if need.total_bytes <= available else "unload_first"
             report.how_reason = f"it needs about {_mib(need.total_bytes)}, and {_mib(available)} are free"
-        freed = resident_bytes(host.pid for host in self.hosts if host.pid is not None)
-        if need is not None and need.total_bytes > available + freed:
+        if need is not None and available is not None and need.total_bytes > available + freed:
             raise TargetUnavailable(
                 f"it needs about {_mib(need.total_bytes)} of memory, and with nothing else loaded only "
                 f"{_mib(available + freed)} would be free."
             )
+
+    def _device(self) -> str:
+        """Where the new model will be: `cpu`, or `cuda:N`."""
+        if self._new.device != "auto":
+            return "cuda:0" if self._new.device == "cuda" else self._new.device
+        here = self._before.info.configuration.get("device") if self._before is not None else None
+        return here or "cpu"
+
+    def _free_on(self, device: str) -> tuple[int | None, int]:
+        """(bytes that are free there, bytes that the old model would give back)."""
+        pids = [host.pid for host in self.hosts if host.pid is not None]
+        if device == "cpu":
+            return available_bytes(), resident_bytes(pids)
+        gpu = GpuSampler()
+        try:
+            return gpu.free_bytes(int(device.partition(":")[2] or 0)), gpu.process_bytes(pids) or 0
+        finally:
+            gpu.close()
 
     def _dtype_of_auto(self) -> str | None:
         if self._before is None or self._before.options.dtype != "auto":

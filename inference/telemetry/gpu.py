@@ -63,6 +63,15 @@ class GpuSampler:
         known = [process.usedGpuMemory for process in running if process.usedGpuMemory is not None]
         return sum(known) if len(known) == len(running) else None
 
+    def free_bytes(self, index: int = 0) -> int | None:
+        """Memory that can still be taken of one device; None where it is not told."""
+        if self._nvml is None or index >= len(self._devices):
+            return None
+        try:
+            return int(self._nvml.nvmlDeviceGetMemoryInfo(self._devices[index]).free)
+        except self._nvml.NVMLError:
+            return None
+
     def _power_w(self) -> float:
         """The sum of all devices."""
         return sum(self._nvml.nvmlDeviceGetPowerUsage(device) for device in self._devices) / 1000.0

@@ -18,6 +18,7 @@ KEYS: dict[str, Key] = {
     # memory (M6, M17, M19)
     "weights_bytes": Key("bytes", "engine", "the model's weights"),
     "buffers_bytes": Key("bytes", "engine", "workspaces that are kept between steps"),
+    "draft_bytes": Key("bytes", "engine", "weights and cache of the model that guesses"),
     "kv_pool_bytes": Key("bytes", "engine", "the cache of keys and values as a whole"),
     "kv_used_bytes": Key("bytes", "engine", "of it, in blocks that requests hold"),
     "kv_used_peak_bytes": Key("bytes", "engine", "the most of that since the last cold start"),

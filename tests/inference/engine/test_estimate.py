@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from inference.engine import cores
-from inference.engine.estimate import PROCESS_BYTES, Need, count_weights, need_of
+from inference.engine.estimate import DEVICE_POOL_BYTES, PROCESS_BYTES, Need, count_weights, need_of
 from inference.engine.memory import pool_bytes
 from inference.engine.options import EngineOptions
 from tests.inference.engine.conftest import VOCABULARY, tiny_config, tiny_model
@@ -38,9 +38,12 @@ def test_need_follows_the_data_type_and_the_pool(
 
 
 def test_without_a_size_the_pool_is_what_an_engine_would_take(model_folder: Path) -> None:
-    need = need_of(EngineOptions(path=str(model_folder)))
+    options = EngineOptions(path=str(model_folder))
+    need, on_device = need_of(options), need_of(options, on_device=True)
     assert need is not None
     assert need.kv_pool_bytes == pytest.approx(pool_bytes(), rel=0.2)
+    assert on_device is not None
+    assert on_device.kv_pool_bytes == DEVICE_POOL_BYTES  # there it takes what is left, not a share
 
 
 def test_a_draft_model_counts_too(model_folder: Path) -> None:

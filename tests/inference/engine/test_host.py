@@ -82,6 +82,18 @@ async def test_a_process_that_dies_or_stops_fails_its_requests_and_the_next_open
     await target.close()
 
 
+async def test_a_closed_target_has_no_process_and_can_be_opened_again(tmp_path: Path) -> None:
+    target = EngineTarget(tmp_path / "a")
+    assert await answers(target)
+    await target.close()
+    await target.close()
+    assert target.process_id is None
+    with pytest.raises(TargetUnavailable, match="not open"):
+        await target.telemetry()
+    assert await answers(target)
+    await target.close()
+
+
 async def test_a_process_that_breaks_says_why(tmp_path: Path) -> None:
     target = EngineTarget(tmp_path / "a")
     task, trace, _ = await started(target, prompt="crash")

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -186,20 +187,14 @@ async def test_telemetry_and_information(target: EngineTarget) -> None:
     assert "batch_phase" not in told
 
 
-def test_one_target_serves_one_event_loop_after_another(tiny_folder: Path) -> None:
-    one = EngineTarget(tiny_folder, **SETTINGS)
-
+def test_one_target_serves_one_event_loop_after_another(shared: EngineTarget) -> None:
     async def session() -> tuple[int | None, RequestRecord]:
-        await one.open()
-        return one.process_id, (await run(one, request(max_tokens=4)))[1]
+        await shared.open()
+        return shared.process_id, (await run(shared, request(max_tokens=4)))[1]
 
     (first_pid, first), (second_pid, second) = asyncio.run(session()), asyncio.run(session())
     assert first_pid == second_pid
     assert first.token_ids == second.token_ids
-    asyncio.run(one.close())
-    assert one.process_id is None
-    with pytest.raises(TargetUnavailable, match="not open"):
-        asyncio.run(one.telemetry())
 
 
 async def test_a_killed_engine_fails_its_requests_and_the_next_open_works(own_target: EngineTarget) -> None:
@@ -290,5 +285,29 @@ def test_the_engine_dies_with_its_host(tiny_folder: Path) -> None:
 
 
 def test_settings_are_refused_before_anything_starts(tiny_folder: Path) -> None:
-    with pytest.raises(InputError, match="not available yet"):
-        EngineTarget(tiny_folder, dtype="int8")
+    with pytest.raises(InputError, match="dtype 'int3' is unknown"):
+        EngineTarget(tiny_folder, dtype="int3")
+
+
+async def test_a_step_without_memory_fails_its_requests_and_nothing_else(tmp_path: Path) -> None:
+    """The address space of a real process is cut so far that one large step cannot have its workspace."""
+    folder = tmp_path / "wide"
+    tiny_model(tiny_config(intermediate_size=16384, max_position_embeddings=4096)).save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    target = EngineTarget(folder, dtype="float32", threads=1, kv_blocks=128, prefill_chunk_tokens=3000)
+    await target.open()
+    pid = target.process_id
+    assert pid is not None
+    unlimited = resource.prlimit(pid, resource.RLIMIT_AS)
+    resource.prlimit(pid, resource.RLIMIT_AS, (psutil.Process(pid).memory_info().vms + 2**24, unlimited[1]))
+    _, starved = await asyncio.wait_for(run(target, request(length=3000, max_tokens=2)), 60)
+    assert starved.outcome == "failed"
+    assert starved.error
+    if target.process_id is not None:
+        resource.prlimit(pid, resource.RLIMIT_AS, unlimited)
+        assert "memory" in starved.error
+        assert (await target.telemetry())["oom_total"] == 1
+        assert (await target.telemetry())["kv_blocks_used"] == 0
+    await target.open()
+    assert (await run(target, request(max_tokens=2)))[1].outcome == "success"
+    await target.close()

@@ -10,6 +10,7 @@ import pytest
 
 from inference.engine import host as host_module
 from inference.engine.estimate import Need
+from inference.engine.options import EngineOptions
 from inference.errors import InputError, TargetUnavailable
 from inference.phases import derive
 from inference.records import RequestRecord, Trace
@@ -227,7 +228,7 @@ async def test_memory_decides_where_nobody_else_does(
 ) -> None:
     need, available = sizes
     found = Need(weights_bytes=0, kv_pool_bytes=need, process_bytes=0)
-    monkeypatch.setattr(switching, "need_of", lambda options, auto_dtype: found)
+    monkeypatch.setattr(switching, "need_of", lambda options, **named: found)
     monkeypatch.setattr(switching, "available_bytes", lambda: available)
     report = await target.switch(tmp_path / "b")
     assert report.how == how
@@ -235,11 +236,47 @@ async def test_memory_decides_where_nobody_else_does(
     assert (report.memory.need_bytes, report.memory.available_bytes) == (need, available)
 
 
+@pytest.mark.parametrize(
+    ("free", "expected"),
+    [
+        (100, ("beside", "are free")),
+        (5, ("unload_first", "are free")),
+        (None, ("unload_first", "nobody tells")),
+    ],
+)
+async def test_on_an_accelerator_its_own_memory_decides(
+    target: EngineTarget,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    free: int | None,
+    expected: tuple[str, str],
+) -> None:
+    class Gpu:
+        def free_bytes(self, index: int) -> int | None:
+            assert index == 1
+            return free
+
+        def process_bytes(self, pids: object) -> int:
+            return 10
+
+        def close(self) -> None: ...
+
+    def need_of(options: EngineOptions, *, auto_dtype: str | None, on_device: bool) -> Need:
+        assert on_device
+        return Need(weights_bytes=0, kv_pool_bytes=10, process_bytes=0)
+
+    monkeypatch.setattr(switching, "GpuSampler", Gpu)
+    monkeypatch.setattr(switching, "need_of", need_of)
+    report = await target.switch(tmp_path / "b", device="cuda:1")
+    assert (report.how, report.memory.available_bytes) == (expected[0], free)
+    assert expected[1] in report.how_reason
+
+
 async def test_what_never_fits_is_not_tried(
     target: EngineTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = Need(weights_bytes=0, kv_pool_bytes=2**50)
-    monkeypatch.setattr(switching, "need_of", lambda options, auto_dtype: found)
+    monkeypatch.setattr(switching, "need_of", lambda options, **named: found)
     old = target.process_id
     with pytest.raises(SwitchFailed, match="would be free") as failed:
         await target.switch(tmp_path / "b")

@@ -141,7 +141,7 @@ class Nvml(types.SimpleNamespace):
         return index
 
     def nvmlDeviceGetMemoryInfo(self, device: int) -> Any:
-        return types.SimpleNamespace(used=10 + device, total=100)
+        return types.SimpleNamespace(used=10 + device, free=90 - device, total=100)
 
     def nvmlDeviceGetUtilizationRates(self, device: int) -> Any:
         return types.SimpleNamespace(gpu=40 + device)
@@ -173,9 +173,10 @@ def test_devices_are_summed_and_the_busiest_is_told(monkeypatch: pytest.MonkeyPa
         "gpu_memory_bytes": 200,
         "gpu_temperature_c": 51,
     }
+    assert (sampler.free_bytes(), sampler.free_bytes(1), sampler.free_bytes(2)) == (90, 89, None)
     assert sampler.process_bytes([7]) == 200
     assert sampler.process_bytes([7, 8]) is None  # of one of them a device does not tell
     assert sampler.process_bytes([9]) == 0
     sampler.close()
     assert sampler.sample() == {}
-    assert sampler.process_bytes([7]) is None
+    assert sampler.process_bytes([7]) is sampler.free_bytes() is None
