@@ -10,6 +10,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from inference.errors import TargetUnavailable
 from inference.targets.base import TargetInfo
 from inference.targets.embedded import EngineTarget
 from inference.targets.switch_report import SwitchFailed, SwitchReport
@@ -73,7 +74,8 @@ class SeatedEngine(EngineTarget):
                 self._report(self._wanted_for, error.report)
                 if error.report.outcome == "lost":
                     self.serves = None
-                raise
+                # without the error's own words: they name the model before, perhaps of another project
+                raise TargetUnavailable(error.report.reason or "The model does not serve.") from error
             self._report(self._wanted_for, report)
         self.serves = self._wanted_for
         return await super().open()

@@ -129,7 +129,7 @@ class Answering:
             "prompt_tokens": trace.input_tokens or 0,
             "cached_tokens": trace.cached_tokens or 0,
             "completion_tokens": trace.output_tokens or 0,
-            "fingerprint": "fp_" + str(info.configuration.get("model_digest", ""))[:12],
+            "fingerprint": "fp_" + str(info.configuration.get("model_digest")).removeprefix("sha256:")[:12],
             "metrics": {
                 "model_load_ms": self._load_ms,
                 "queue_ms": intervals["queue_wait"],

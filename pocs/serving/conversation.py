@@ -114,6 +114,8 @@ class Conversation:
 
     async def _waiting_text(self, waiting: Waiting) -> str:
         """Why the answer has not begun; a run of another project is not named."""
+        if waiting.taken:
+            return "loading the model" if waiting.loading else "at work"
         if waiting.run_id is None:
             return f"waiting: {waiting.depth} requests in front"
         number = await database_sync_to_async(_own_run_number)(waiting.run_id, self._project_id)

@@ -25,6 +25,7 @@ class Engines:
     def __init__(self, seat: EngineSeat) -> None:
         self._seat = seat
         self._loading: asyncio.Task[tuple[EngineTarget, TargetInfo]] | None = None
+        self._loading_mark = ""
         self._failed: dict[str, tuple[float, ApiError]] = {}
         self.resources: dict[str, Any] | None = None  # as last looked at; None while a run is not disturbed
 
@@ -47,18 +48,24 @@ class Engines:
         until, error = self._failed.get(mark, (0.0, None))
         if error is not None and time.monotonic() < until:
             raise error
-        engine = self._seat.engine
-        if engine is not None and engine.process_id is not None and self.mark == mark:
-            return engine, await engine.open()
-        if not self.loading:
-            self._loading = asyncio.create_task(self._load(target))
-        assert self._loading is not None
         try:
-            return await asyncio.shield(self._loading)
+            if self.mark == mark and not self.loading:
+                engine = self._seat.engine_for(target)
+                if engine.process_id is not None:
+                    return engine, await engine.open()
+            return await self._loaded(target, mark)
         except InferenceError as raised:
             found = unavailable(f"The model cannot be loaded: {raised}", code="model_unavailable")
             self._failed[mark] = (time.monotonic() + FAILED_FOR_S, found)
             raise found from raised
+
+    async def _loaded(self, target: Target, mark: str) -> tuple[EngineTarget, TargetInfo]:
+        """Wait for the load of this engine, after one of another that nobody waits for any more."""
+        while self._loading is not None and not self._loading.done() and self._loading_mark != mark:
+            await asyncio.wait({self._loading})
+        if self._loading is None or self._loading.done():
+            self._loading, self._loading_mark = asyncio.create_task(self._load(target)), mark
+        return await asyncio.shield(self._loading)
 
     async def _load(self, target: Target) -> tuple[EngineTarget, TargetInfo]:
         engine = self._seat.engine_for(target)

@@ -131,31 +131,27 @@ class Line:
         except RedisError as error:
             logger.warning("a live request that is over could not be taken out: %s", error)
 
-    async def _look_after(self, ticket: Ticket) -> Waiting | None:
+    async def _look_after(self, ticket: Ticket) -> Waiting:
         """After a silence: is anybody still at work on this request? Raises ApiError if not."""
         try:
             desks = await self.desks()
-            if ticket.desk is not None:
-                if ticket.desk not in desks:
-                    raise unavailable(
-                        "The engine worker ended before the answer did.", code="engine_worker_lost"
-                    )
-                return None
-            if not desks:
-                raise unavailable("No engine worker is running.", code="no_engine_worker")
             depth = await self._client.lpos(wire.QUEUE, ticket.entry.packed())  # type: ignore[arg-type]
         except RedisError as error:
             raise unavailable("The broker does not answer.", code="broker_lost") from error
-        if depth is None and ticket.desk is None:
-            # taken this very moment; for the second time in a row: taken by a worker that is no more
+        if ticket.desk is None and not desks:
+            raise unavailable("No engine worker is running.", code="no_engine_worker")
+        if ticket.desk in desks or (ticket.desk is None and depth is not None):
+            ticket.missed = 0
+        else:  # late with its sign of life, or just about to say that it has it; the next look decides
             ticket.missed += 1
             if ticket.missed > 1:
-                raise unavailable("The engine worker lost the request.", code="engine_worker_lost")
-            return None
+                text = "The engine worker ended before the answer did."
+                raise unavailable(text, code="engine_worker_lost")
+        if ticket.desk is not None:
+            return Waiting(taken=True, loading=desks.get(ticket.desk, {}).get("loading", False))
         if ticket.entry.waited_s > LONGEST_WAIT_S:
-            raise unavailable(
-                f"The request waited {LONGEST_WAIT_S:.0f} s for an engine.", code="waited_too_long"
-            )
+            text = f"The request waited {LONGEST_WAIT_S:.0f} s for an engine."
+            raise unavailable(text, code="waited_too_long")
         holders = [state["holder"] for state in desks.values()]
         run_id = holders[0]["run_id"] if all(holders) else None
         return Waiting(depth=depth or 0, run_id=run_id)

@@ -15,10 +15,15 @@ LOOK_EVERY_S = 2.0
 
 @dataclass(frozen=True)
 class Waiting:
-    """Why a request still waits: so many stand before it, and perhaps a run has the engine."""
+    """Why nothing comes: so many stand before the request, and perhaps a run has the engine.
 
-    depth: int
+    Once an engine worker has it: `loading` its model, or at work on the prompt or the answer.
+    """
+
+    depth: int = 0
     run_id: int | None = None
+    taken: bool = False
+    loading: bool = False
 
 
 class BrokerLost(Exception):
@@ -32,7 +37,7 @@ class Ticket:
         self,
         entry: Entry,
         order: dict[str, Any],
-        look_after: Callable[["Ticket"], Awaitable[Waiting | None]],
+        look_after: Callable[["Ticket"], Awaitable[Waiting]],
     ) -> None:
         self.entry, self.order = entry, order
         self.depth = 0  # requests in front of it when it came
@@ -61,9 +66,7 @@ class Ticket:
                     message = await self._messages.get()
             except TimeoutError:
                 look_s = LOOK_EVERY_S
-                waiting = await self._look_after(self)
-                if waiting is not None:
-                    yield waiting
+                yield await self._look_after(self)
                 continue
             if isinstance(message, BrokerLost):
                 raise unavailable("The connection to the engine worker was lost.", code="broker_lost")

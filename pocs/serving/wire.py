@@ -30,7 +30,7 @@ QUEUE = PREFIX + "queue"
 BELL = PREFIX + "bell"  # rung when there is a new entry
 DESKS = PREFIX + "desks"  # names of desks; those without a state are gone
 #: a desk that has not said for so long that it lives is gone
-STATE_EXPIRE_S = 5
+STATE_EXPIRE_S = 6
 STATE_RENEW_S = 1.0
 
 Message = list[Any]

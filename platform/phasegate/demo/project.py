@@ -18,7 +18,7 @@ from pocs.runs.services import target_create
 
 PROJECT_NAME = "客服助手推理服务 · Service desk assistant"
 TOKEN_NAME = "demo CI"  # noqa: S105 the name that people see
-TOKEN_SCOPES = ("read", "runs:write", "evidence:write")
+TOKEN_SCOPES = ("read", "runs:write", "evidence:write", "inference")
 TOKEN_LIFE_DAYS = 365
 
 DESCRIPTION = {

@@ -29,6 +29,8 @@ class FakeEngine:
         self.refuse: str | None = None
         self.opened = 0
         self.hold = threading.Event()  # set: requests stop after their first piece until it is cleared
+        self.hold_load = threading.Event()  # set: `open` waits until it is cleared
+        self.loading = threading.Event()
         self.begun = threading.Semaphore(0)  # one for each request whose first piece is out
         self._died: str | None = None
 
@@ -36,6 +38,9 @@ class FakeEngine:
         if self.unavailable is not None:
             raise TargetUnavailable(self.unavailable)
         self.opened += 1
+        self.loading.set()
+        while self.hold_load.is_set():  # noqa: ASYNC110 set by other threads
+            await asyncio.sleep(0.005)
         configuration = {"model_digest": "d" * 64, "engine": {"kv_blocks": 8, "block_tokens": 32}}
         return TargetInfo("engine", "fake", configuration, 200)
 

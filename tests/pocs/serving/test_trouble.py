@@ -77,6 +77,7 @@ def stage(client: OpenAI, seat: FakeSeat, target: Target, empty: redis.Redis) ->
     stage = Stage(client, seat, target, empty)
     yield stage
     stage.engine.hold.clear()
+    stage.engine.hold_load.clear()
     stage._pool.shutdown()
 
 
@@ -110,8 +111,9 @@ def test_a_client_that_leaves_takes_its_request_out_of_the_batch(
     body = {"model": "small-model", "messages": HELLO, "stream": stream}
     if stream:
         with http.stream("POST", "/chat/completions", json=body) as response:
-            assert b"Hello" in next(response.iter_raw())
-            assert len(stage.engine.open_ids) == 1
+            pieces = response.iter_raw()
+            assert b"Hello" in next(pieces)
+            assert len(stage.engine.open_ids) == 1, b"".join(pieces)
     else:
         with pytest.raises(httpx.TimeoutException):
             http.post("/chat/completions", json=body, timeout=0.5)
@@ -305,6 +307,23 @@ def test_another_model_is_loaded_when_the_engine_is_idle(stage: Stage, cast: Cas
     stage.engine.hold.clear()
     for answer in (first, second, third):
         answer.result(10)
+    assert stage.seat.loads == [stage.target.pk, other.pk]
+
+
+@pytest.mark.usefixtures("desk")
+def test_a_load_that_nobody_waits_for_any_more_is_not_taken_for_another(
+    stage: Stage, http: httpx.Client, cast: Cast
+) -> None:
+    other = make_target(cast.project, name="Other", location="models/other")
+    stage.engine.hold_load.set()
+    body = {"model": "small-model", "messages": HELLO, "stream": True}
+    with http.stream("POST", "/chat/completions", json=body) as response:
+        assert next(response.iter_raw()) in (b": loading the model\n\n", b": at work\n\n")
+        assert stage.engine.loading.wait(10)
+    second = stage.ask_later(model="other")
+    wait_until(lambda: stage.broker.llen(wire.QUEUE) == 0)
+    stage.engine.hold_load.clear()
+    assert second.result(10).choices[0].message.content == TEXT
     assert stage.seat.loads == [stage.target.pk, other.pk]
 
 
