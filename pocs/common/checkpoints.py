@@ -10,7 +10,7 @@ import json
 import logging
 import os
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +30,27 @@ _PURPOSE = b"phasegate audit checkpoint v1"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """One line of the file; `genuine` says whether its signature holds under one of our keys."""
+    """One line of the file as it was read; what is no checkpoint has length 0 and no statement."""
 
     length: int
     head: str
     at: str
-    genuine: bool
+    line: dict[str, Any] | None = None
+
+    @cached_property
+    def genuine(self) -> bool:
+        """Whether its signature holds under one of our keys; checked when asked, which takes its time."""
+        if self.line is None:
+            return False
+        try:
+            statement = {name: self.line[name] for name in ("organisation", "length", "head", "at")}
+            if self.line["key"] not in _known_keys(tuple(_secrets())):
+                return False
+            signature = base64.b64decode(self.line["signature"])
+            _public_key(self.line["key"]).verify(signature, canonical_json(statement))
+        except (ValueError, KeyError, TypeError, InvalidSignature):
+            return False
+        return True
 
 
 def checkpoint_file(organisation_id: int) -> Path:
@@ -107,20 +122,18 @@ def read_checkpoints(organisation_id: int) -> list[Checkpoint]:
 
 
 def _read_line(text: str, organisation_id: int) -> Checkpoint:
-    broken = Checkpoint(length=0, head="", at="", genuine=False)
     try:
         line: dict[str, Any] = json.loads(text)
-        statement = {name: line[name] for name in ("organisation", "length", "head", "at")}
-        signature = base64.b64decode(line["signature"])
-        known = {_public_text(_signing_key(secret).public_key()) for secret in _secrets()}
-        if line["key"] not in known or statement["organisation"] != organisation_id:
-            return broken
-        _public_key(line["key"]).verify(signature, canonical_json(statement))
-        return Checkpoint(
-            int(statement["length"]), str(statement["head"]), str(statement["at"]), genuine=True
-        )
-    except (ValueError, KeyError, TypeError, InvalidSignature):
-        return broken
+        if line["organisation"] == organisation_id:
+            return Checkpoint(int(line["length"]), str(line["head"]), str(line["at"]), line)
+    except (ValueError, KeyError, TypeError):
+        pass
+    return Checkpoint(length=0, head="", at="")
+
+
+@lru_cache(maxsize=8)
+def _known_keys(secrets: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(_public_text(_signing_key(secret).public_key()) for secret in secrets)
 
 
 def _secrets() -> list[str]:

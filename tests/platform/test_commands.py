@@ -9,6 +9,7 @@ from django.db import connection
 from phasegate import catalogues
 from pocs.common.models import AuditEntry
 from pocs.projects import services
+from pocs.reviews import database_guards
 from pocs.runs.services import leases
 from tests.factories import Cast
 
@@ -69,6 +70,7 @@ def test_a_whole_chain_is_good(cast: Cast, capsys: pytest.CaptureFixture[str]) -
 
 def test_a_changed_entry_is_found(cast: Cast, capsys: pytest.CaptureFixture[str]) -> None:
     services.project_update(actor=cast.lead.as_actor(), project=cast.project, version=1, goal="known")
+    database_guards.remove()
     with connection.cursor() as cursor:
         cursor.execute(f"UPDATE {AuditEntry._meta.db_table} SET verb = 'project.viewed'")
     with pytest.raises(SystemExit) as ended:

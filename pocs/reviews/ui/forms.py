@@ -111,9 +111,7 @@ class ObjectionForm(forms.Form):
 
     key = forms.ChoiceField(label=_("Line"))
     rule = forms.ChoiceField(label=_("Rule"))
-    statement = forms.CharField(
-        label=_("What is wrong with it"), required=False, widget=forms.Textarea(attrs={"rows": 3})
-    )
+    statement = forms.CharField(label=_("What is wrong with it"), widget=forms.Textarea(attrs={"rows": 3}))
 
     def __init__(self, *args: Any, package: Package, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -126,7 +124,7 @@ class ObjectionForm(forms.Form):
 
 
 class AnswerForm(forms.Form):
-    answer = forms.CharField(label=_("Answer"), required=False, widget=forms.Textarea(attrs={"rows": 3}))
+    answer = forms.CharField(label=_("Answer"), widget=forms.Textarea(attrs={"rows": 3}))
 
 
 class RulingForm(forms.Form):
@@ -136,7 +134,7 @@ class RulingForm(forms.Form):
         coerce=lambda value: value == "yes",
         widget=forms.RadioSelect,
     )
-    ruling = forms.CharField(label=_("Reasons"), required=False, widget=forms.Textarea(attrs={"rows": 3}))
+    ruling = forms.CharField(label=_("Reasons"), widget=forms.Textarea(attrs={"rows": 3}))
 
 
 class PolicyForm(forms.ModelForm):

@@ -216,7 +216,8 @@ def test_a_repeated_run_that_does_not_count_says_so(observed: Cast) -> None:
 @pytest.mark.usefixtures("_no_engine")
 def test_what_a_repeated_run_needs(observed: Cast) -> None:
     for fields, pointer in (
-        ({"scenario_version": None}, "/scenario"), ({"target": None}, "/target"), ({"every_days": 0}, "/every_days"),
+        ({"scenario_version": None}, "/scenario"), ({"target": None}, "/target"),
+        ({"every_days": 0}, "/every_days"),
         ({"next_on": walk.in_days(-1)}, "/next_on"), ({"currency": ""}, "/currency"),
         ({"cost_per_hour": Decimal("NaN")}, "/cost_per_hour"),
     ):  # fmt: skip
@@ -249,7 +250,8 @@ def test_the_repeated_run_over_page_and_api(
     page = reverse("reviews:schedule", args=[observed.project.pk])
     version = ScenarioVersion.objects.get(scenario__slug="short-request")
     form = {"schedule-version": 1, "schedule-scenario": version.pk, "schedule-target": body["target"],
-            "schedule-every_days": 3, "schedule-next_on": body["next_on"], "schedule-active": "on"}  # fmt: skip
+            "schedule-every_days": 3,
+            "schedule-next_on": body["next_on"], "schedule-active": "on"}  # fmt: skip
     assert page_as(observed.viewer).post(page, {}).status_code == 403
     assert page_as(observed.lead).post(page, form | {"schedule-every_days": 0}).status_code == 400
     assert page_as(observed.lead).post(page, form).status_code == 302

@@ -87,7 +87,8 @@ def changed(files: Files, name: str, change: Callable[[Any], None]) -> Files:
 def test_it_verifies_offline_by_its_own_verifier(exported: Files, tmp_path: Path) -> None:
     folder = written(exported, tmp_path / "unpacked")
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(folder / "verify.py"), str(folder), "--key", checkpoints.public_key()],
+        [sys.executable, "-I", "-S", str(folder / "verify.py"), str(folder),
+        "--key", checkpoints.public_key()],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

@@ -26,7 +26,8 @@ def refused(statement: str) -> bool:
 @pytest.mark.parametrize(
     "change",
     [
-        "title = 'Other'", "body = '{}'", "content_sha256 = ''", "number = 9", "created_by_id = submitted_by_id + 1",
+        "title = 'Other'", "body = '{}'", "content_sha256 = ''", "number = 9",
+        "created_by_id = submitted_by_id + 1",
         "reviewed_by_id = created_by_id", "state = 'draft'", "state = 'reviewed'",
     ],
 )  # fmt: skip

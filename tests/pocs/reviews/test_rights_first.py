@@ -39,7 +39,8 @@ def everything(cast: Cast, decision: Decision) -> dict[str, int]:
     signoff = SignOff.objects.filter(package=decision.package).first()
     assert signoff is not None
     return {
-        "project": cast.project.pk, "package": decision.package_id, "waiver": waiver.pk, "decision": decision.pk,
+        "project": cast.project.pk, "package": decision.package_id, "waiver": waiver.pk,
+        "decision": decision.pk,
         "objection": objection.pk, "condition": condition.pk, "signoff": signoff.pk,
     }  # fmt: skip
 

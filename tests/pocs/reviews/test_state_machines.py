@@ -4,6 +4,7 @@ Seeded loops, bounded in time: every action is tried through the services as the
 them, and refused or done; after each the invariants are asked of what is stored.
 """
 
+import logging
 import random
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from decimal import Decimal
 
 import pytest
 from django.db import IntegrityError
+from django.db.models import F
 from django.utils import timezone
 
 from pocs.common import audit
@@ -38,11 +40,12 @@ from pocs.reviews.models import (
     SignOff,
     Waiver,
 )
+from pocs.reviews.policy import NEVER_WAIVED
 from tests.factories import PASSWORD, Cast, make_user
 from tests.pocs.reviews import walk
 
-STEPS = 140
-SECONDS = 12.0
+STEPS = 260
+SECONDS = 10.0
 Act = Callable[["Story"], None]
 
 
@@ -62,12 +65,22 @@ class Story:
         self.people.append(both)
         self.done: dict[str, int] = {}
 
-    def actor(self) -> Actor:
+    def actor(self, *likely: str) -> Actor:
+        """Anybody; more often one of those whose business it is, so that the story goes on."""
+        if likely and self.dice.random() < 0.75:
+            return getattr(self.cast, self.dice.choice(likely)).as_actor()
         return self.dice.choice(self.people).as_actor()
 
     def any_of(self, model: type) -> object | None:
         rows = list(model.objects.all())
         return self.dice.choice(rows) if rows else None
+
+
+def newest(model: type) -> object:
+    row = model.objects.order_by("-pk").first()
+    if row is None:
+        raise DomainError("there is none")
+    return row
 
 
 def row_of(story: Story, model: type) -> object:
@@ -78,16 +91,23 @@ def row_of(story: Story, model: type) -> object:
 
 
 def a_sign(story: Story) -> None:
+    slot = story.dice.choice(Slot.values)
+    verdicts = ["approve"] * 12 + ["approve_with_conditions"] * 3 + ["reject"]
     services.signoff_sign(
-        actor=story.actor(), package=row_of(story, Package), slot=story.dice.choice(Slot.values),
-        verdict=story.dice.choice(["approve", "approve", "approve", "approve_with_conditions", "reject"]),
-        password=PASSWORD, comment=story.dice.choice(["", "Mind the tail."]),
-        on_behalf_of=story.dice.choice([None, None, None, story.cast.business]),
-    )  # fmt: skip
+        actor=story.actor(slot),
+        package=newest(Package),
+        slot=slot,
+        verdict=story.dice.choice(verdicts),
+        password=PASSWORD,
+        comment=story.dice.choice(["", "Mind the tail."]),
+        on_behalf_of=story.dice.choice([None] * 6 + [story.cast.business]),
+    )
 
 
 def a_withdraw(story: Story) -> None:
-    services.signoff_withdraw(actor=story.actor(), signoff=row_of(story, SignOff), reason="A doubt.")
+    services.signoff_withdraw(
+        actor=story.actor("business", "security"), signoff=row_of(story, SignOff), reason="A doubt."
+    )
 
 
 def a_freeze(story: Story) -> None:
@@ -96,7 +116,8 @@ def a_freeze(story: Story) -> None:
 
 def a_propose(story: Story) -> None:
     outcome, step = story.dice.choice(
-        [("accepted", "wider_pilot"), ("accepted", "procurement"), ("accepted_with_conditions", "procurement"),
+        [("accepted", "wider_pilot"), ("accepted", "procurement"),
+        ("accepted_with_conditions", "procurement"),
          ("rejected", "stop"), ("extended_pilot", "wider_pilot")]
     )  # fmt: skip
     conditions = []
@@ -105,51 +126,54 @@ def a_propose(story: Story) -> None:
             services.ConditionInput(text="Mask.", owner=story.cast.procurement, due_on=walk.in_days(4))
         ]
     services.decision_propose(
-        actor=story.actor(), package=row_of(story, Package), outcome=outcome, next_step=step,
+        actor=story.actor("lead"), package=newest(Package), outcome=outcome, next_step=step,
         rationale="Because.", conditions=conditions,
     )  # fmt: skip
 
 
 def a_confirm(story: Story) -> None:
-    services.decision_confirm(actor=story.actor(), decision=row_of(story, Decision))
+    services.decision_confirm(actor=story.actor("decision_maker"), decision=newest(Decision))
 
 
 def a_revoke(story: Story) -> None:
-    if story.dice.random() < 0.7:
+    if story.dice.random() < 0.9:
         raise DomainError("seldom")
-    services.decision_revoke(actor=story.actor(), decision=row_of(story, Decision), reason="Budget fell.")
+    services.decision_revoke(
+        actor=story.actor("decision_maker"), decision=newest(Decision), reason="Budget fell."
+    )
 
 
 def a_change(story: Story) -> None:
     if story.dice.random() < 0.8:
         raise DomainError("seldom")
     text = f"Decode, {story.dice.random()}"
-    services.conclusion_save(actor=story.actor(), project=story.project, performance=text)
+    services.conclusion_save(actor=story.actor("contributor"), project=story.project, performance=text)
 
 
 def a_evidence(story: Story) -> None:
     evidence = row_of(story, Evidence)
-    newest = evidence.revisions.order_by("-number")[0]
+    latest = evidence.revisions.order_by("-number")[0]
     what = story.dice.choice(["edit", "submit", "review", "return"])
     if what == "edit":
         if story.dice.random() < 0.8:
             raise DomainError("seldom")
         evidence_services.revision_edit(
-            actor=story.actor(), evidence=evidence, version=evidence.version, body=newest.body,
-            runs=list(newest.runs.all()), title=f"Edited {story.dice.random()}",
+            actor=story.actor("contributor"), evidence=evidence, version=evidence.version, body=latest.body,
+            runs=list(latest.runs.all()), title=f"Edited {story.dice.random()}",
         )  # fmt: skip
     elif what == "submit":
-        evidence_services.revision_submit(actor=story.actor(), revision=newest)
+        evidence_services.revision_submit(actor=story.actor("contributor"), revision=latest)
     elif what == "review":
-        evidence_services.revision_review(actor=story.actor(), revision=newest)
+        evidence_services.revision_review(actor=story.actor("reviewer"), revision=latest)
     else:
-        evidence_services.revision_return(actor=story.actor(), revision=newest, reason="Not yet.")
+        evidence_services.revision_return(actor=story.actor("reviewer"), revision=latest, reason="Not yet.")
 
 
 def a_waiver(story: Story) -> None:
     if story.dice.random() < 0.5:
         services.waiver_request(
-            actor=story.actor(), project=story.project, guard=story.dice.choice(["G3", "G8", "G9", "G10", "G12"]),
+            actor=story.actor(), project=story.project,
+            guard=story.dice.choice(["G3", "G8", "G9", "G10", "G12"]),
             reason="x", scope="y", expires_at=timezone.now() + timedelta(days=1),
         )  # fmt: skip
     else:
@@ -169,12 +193,12 @@ def a_objection(story: Story) -> None:
         )  # fmt: skip
     elif what == "answer":
         services.objection_answer(
-            actor=story.actor(), objection=row_of(story, Objection), answer="It is not."
+            actor=story.actor("lead"), objection=row_of(story, Objection), answer="It is not."
         )
     elif what == "rule":
         services.objection_rule(
-            actor=story.actor(),
-            objection=row_of(story, Objection),
+            actor=story.actor("decision_maker"),
+            objection=newest(Objection),
             upheld=story.dice.random() < 0.3,
             ruling="So.",
         )
@@ -186,29 +210,37 @@ def a_follow(story: Story) -> None:
     what = story.dice.choice(["task", "done", "observer", "read", "close", "condition"])
     if what == "task":
         services.task_set(
-            actor=story.actor(), project=story.project, kind=story.dice.choice(["budget", "procurement", "launch"]),
+            actor=story.actor("lead"), project=story.project,
+            kind=story.dice.choice(["budget", "procurement", "launch"]),
             owner=story.cast.procurement, due_on=walk.in_days(9),
         )  # fmt: skip
     elif what == "done":
-        services.task_done(actor=story.actor(), task=row_of(story, FollowThroughTask))
+        services.task_done(actor=story.actor("procurement"), task=row_of(story, FollowThroughTask))
     elif what == "observer":
         services.observation_set(
-            actor=story.actor(), project=story.project, observer=story.cast.observer,
+            actor=story.actor("lead"), project=story.project, observer=story.cast.observer,
             kind=story.dice.choice(["capacity", "cost", "stability"]),
         )  # fmt: skip
     elif what == "read":
         services.observation_read(
-            actor=story.actor(), observation=row_of(story, Observation), value=Decimal("1"), unit="req/s"
+            actor=story.actor("observer"),
+            observation=row_of(story, Observation),
+            value=Decimal("1"),
+            unit="req/s",
         )
     elif what == "close":
-        services.observation_close(actor=story.actor(), observation=row_of(story, Observation))
+        services.observation_close(actor=story.actor("lead"), observation=row_of(story, Observation))
     else:
-        services.condition_close(actor=story.actor(), condition=row_of(story, Condition), evidence="Done.")
+        services.condition_close(
+            actor=story.actor("procurement"), condition=row_of(story, Condition), evidence="Done."
+        )
 
 
 def a_advance(story: Story) -> None:
-    to = story.dice.choice([state for state in ProjectState if state != ProjectState.CANCELLED])
-    project_services.project_advance(actor=story.cast.lead.as_actor(), project=story.project, to=to)
+    order = PROJECT_ORDER.index(ProjectState(story.project.state))
+    likely = PROJECT_ORDER[min(order + 1, len(PROJECT_ORDER) - 1)]
+    to = story.dice.choice([likely, likely, *PROJECT_ORDER])
+    project_services.project_advance(actor=story.actor("lead"), project=story.project, to=to)
 
 
 def a_clock(story: Story) -> None:
@@ -225,8 +257,8 @@ def a_clock(story: Story) -> None:
 
 
 ACTS: list[tuple[Act, int]] = [
-    (a_sign, 9), (a_withdraw, 1), (a_freeze, 3), (a_propose, 3), (a_confirm, 3), (a_revoke, 1), (a_change, 1),
-    (a_evidence, 2), (a_waiver, 1), (a_objection, 2), (a_follow, 6), (a_advance, 3), (a_clock, 1),
+    (a_sign, 9), (a_withdraw, 1), (a_freeze, 3), (a_propose, 2), (a_confirm, 4), (a_revoke, 1), (a_change, 1),
+    (a_evidence, 2), (a_waiver, 1), (a_objection, 2), (a_follow, 8), (a_advance, 3), (a_clock, 1),
 ]  # fmt: skip
 
 
@@ -243,8 +275,6 @@ def invariants(story: Story, before: str, reopened: bool) -> None:
     if order >= PROJECT_ORDER.index(ProjectState.DECIDED):
         decision = confirmed.get()
         assert decision.confirmed_by_id not in (None, decision.proposed_by_id)
-        if now >= ProjectState.OBSERVING and decision.next_step != "stop":
-            pass
         if now == ProjectState.CLOSED and decision.next_step != "stop":
             assert not FollowThroughTask.objects.filter(project=story.project).exclude(state="done").exists()
             assert FollowThroughTask.objects.filter(project=story.project).count() == 3
@@ -259,6 +289,8 @@ def invariants(story: Story, before: str, reopened: bool) -> None:
         assert digest(package.manifest) == package.digest
         _check_signatures(package, wrote)
     assert Package.objects.filter(project=story.project, state__in=["frozen", "approved"]).count() <= 1
+    assert not Waiver.objects.filter(guard__in=NEVER_WAIVED).exists()
+    assert not Waiver.objects.filter(state="granted", decided_by=F("requested_by")).exists()
     for revision in EvidenceRevision.objects.filter(
         reviewed_by__isnull=False, state__in=["reviewed", "frozen"]
     ):
@@ -283,7 +315,7 @@ def _check_signatures(package: Package, wrote: set[int]) -> None:
         assert any(row.state == SignOffState.REJECTED for row in standing)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_no_forbidden_state_is_reached(cast: Cast, evidence: object, seed: int) -> None:
     story = Story(cast, seed)
     acts, weights = zip(*ACTS, strict=True)
@@ -305,4 +337,5 @@ def test_no_forbidden_state_is_reached(cast: Cast, evidence: object, seed: int) 
         if time.monotonic() > until:
             break
     assert audit.verify(cast.organisation.pk) == []
-    assert story.done, "nothing was ever allowed"
+    assert sum(story.done.values()) > 10, "hardly anything was ever allowed"
+    logging.getLogger(__name__).info("%s after %s: %s", story.project.state, step, story.done)
