@@ -2,6 +2,7 @@
 
 from django.db import models
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 
 class EvidenceType(models.TextChoices):
@@ -68,5 +69,5 @@ class RequestState(models.TextChoices):
 
 
 class ThreadState(models.TextChoices):
-    OPEN = "open", _("Open")
-    RESOLVED = "resolved", _("Resolved")
+    OPEN = "open", pgettext_lazy("discussion", "Open")
+    RESOLVED = "resolved", pgettext_lazy("discussion", "Resolved")

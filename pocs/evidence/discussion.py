@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.db.models import Prefetch
+from django.utils.functional import lazy
 
 from pocs.evidence.choices import ThreadState
 from pocs.evidence.lines import Line, Lines, lines_of
@@ -17,6 +18,7 @@ class PlacedThread:
     thread: Thread
     comments: list[Comment]
     changed: bool
+    label: str  # of the line in the reader's language; as it was stored where the line is gone
 
     @property
     def is_open(self) -> bool:
@@ -51,12 +53,22 @@ def discussion_of(revision: EvidenceRevision) -> Discussion:
             continue
         line = line_at(lines, thread.path, thread.quote)
         changed = line is not None and not thread.quote and line.text != thread.text
-        placed = PlacedThread(thread, list(thread.comments.all()), changed)
+        label = thread.label if line is None else line.label
+        placed = PlacedThread(thread, list(thread.comments.all()), changed, label)
         if line is None:
             found.gone.append(placed)
         else:
             found.by_field.setdefault(line.field, []).append(placed)
     return found
+
+
+def _label(thread: Thread) -> str:
+    line = lines_of(thread.revision).get(thread.path)
+    return thread.label if line is None else line.label
+
+
+#: the name of a thread's line, put together when it is read, in the language of the reader
+label_of = lazy(_label, str)
 
 
 def line_at(lines: Lines, path: str, quote: str = "") -> Line | None:

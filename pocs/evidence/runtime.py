@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
 
 from pocs.common.canonical import digest
 from pocs.evidence.models import RequestGroup, RunIndex
@@ -78,19 +77,16 @@ class Population:
 
 def populations(runs: Iterable[Run], wanted: Filter = Filter()) -> list[Population]:
     """One population per tenant and application over these runs, warm-up left out."""
-    by_pk = {run.pk: run for run in runs}
     parts: dict[tuple[str, str], list[tuple[Run, RequestGroup]]] = defaultdict(list)
-    recorded = set()
-    for run, group in _groups(by_pk.values()):
-        recorded.add(run.pk)
-        if wanted.takes(group.tenant, group.application):
-            parts[group.tenant, group.application].append((run, group))
-    found = [_merged(key, members) for key, members in parts.items()]
-    found += [
-        _of_summary(run)
-        for run in by_pk.values()
-        if run.pk not in recorded and run.summary and wanted.takes(run.tenant, run.application)
-    ]
+    found = []
+    for run in _in_order(runs):
+        groups = _groups_of(run)
+        for group in groups:
+            if wanted.takes(group.tenant, group.application):
+                parts[group.tenant, group.application].append((run, group))
+        if not groups and run.summary and wanted.takes(run.tenant, run.application):
+            found.append(_of_summary(run))
+    found += [_merged(key, members) for key, members in parts.items()]
     return sorted(found, key=lambda group: (group.tenant, group.application, group.source, group.runs))
 
 
@@ -103,20 +99,18 @@ class RequestPage:
 
 
 def requests_matching(runs: Iterable[Run], wanted: Filter, *, offset: int, limit: int) -> RequestPage:
-    """The requests from `offset` on, by run and in the order they were recorded."""
-    by_run: dict[int, list[np.ndarray]] = defaultdict(list)
-    for run, group in _groups(runs):
-        if wanted.takes(group.tenant, group.application, group.outcome):
-            by_run[run.pk].append(np.frombuffer(group.record_ids, dtype="<i8"))
+    """The requests from `offset` on: by run, tenant, application and outcome, then as they were recorded."""
     ids: list[int] = []
     count = 0
-    for parts in by_run.values():
-        # each part ascends; merged they are the order of recording
-        merged = np.sort(np.concatenate(parts), kind="stable") if len(parts) > 1 else parts[0]
-        start = max(offset - count, 0)
-        if len(ids) < limit and start < len(merged):
-            ids += [int(pk) for pk in merged[start : start + limit - len(ids)]]
-        count += len(merged)
+    for run in _in_order(runs):
+        for group in _groups_of(run):
+            if not wanted.takes(group.tenant, group.application, group.outcome):
+                continue
+            start = max(offset - count, 0)
+            if len(ids) < limit and start < group.count:
+                packed = np.frombuffer(group.record_ids, dtype="<i8")
+                ids += [int(pk) for pk in packed[start : start + limit - len(ids)]]
+            count += group.count
     rows = RequestRecord.objects.select_related("run").defer("reads", "token_ids", "stamps", "text")
     found = rows.in_bulk(ids)
     return RequestPage([found[pk] for pk in ids if pk in found], count)
@@ -124,15 +118,8 @@ def requests_matching(runs: Iterable[Run], wanted: Filter, *, offset: int, limit
 
 def names_in(runs: Iterable[Run]) -> tuple[list[str], list[str]]:
     """Tenants and applications that requests of these runs carry, for a reader to choose from."""
-    seen = {(group.tenant, group.application) for group in populations_named(runs)}
+    seen = {(group.tenant, group.application) for run in runs for group in _groups_of(run)}
     return sorted({tenant for tenant, _ in seen} - {""}), sorted({name for _, name in seen} - {""})
-
-
-def populations_named(runs: Iterable[Run]) -> QuerySet[RequestGroup]:
-    """The groups of these runs without their packed values."""
-    indexed = [run.pk for run in runs if run_index(run) is not None]
-    groups = RequestGroup.objects.filter(index__run__in=indexed)
-    return groups.only("tenant", "application", "outcome", "count")
 
 
 def run_index(run: Run) -> RunIndex | None:
@@ -156,12 +143,17 @@ def run_index(run: Run) -> RunIndex | None:
     return index
 
 
-def _groups(runs: Iterable[Run]) -> Iterator[tuple[Run, RequestGroup]]:
-    """Every group of every run, by run: stored ones of ended runs, else read from the records now."""
-    for run in sorted(runs, key=lambda run: (run.number, run.pk)):
-        index = run_index(run)
-        for group in index.groups.all() if index is not None else _read_groups(run):
-            yield run, group
+def _in_order(runs: Iterable[Run]) -> list[Run]:
+    return sorted(runs, key=lambda run: (run.number, run.pk))
+
+
+def _groups_of(run: Run) -> list[RequestGroup]:
+    """The run's groups in order; of an ended run their packed values are read only when asked for."""
+    index = run_index(run)
+    if index is None:
+        return _read_groups(run)
+    groups = index.groups.defer("record_ids", *FIGURES)
+    return list(groups.order_by("tenant", "application", "outcome"))
 
 
 def _read_groups(run: Run) -> list[RequestGroup]:
@@ -173,16 +165,22 @@ def _read_groups(run: Run) -> list[RequestGroup]:
     ).iterator(chunk_size=READ_ROWS):
         collected[tenant, application, outcome].add(pk, figures)
     return [
-        RequestGroup(
-            tenant=tenant,
-            application=application,
-            outcome=outcome,
-            count=len(columns.ids),
-            record_ids=np.array(columns.ids, dtype="<i8").tobytes(),
-            **{name: np.sort(np.array(values, dtype="<f8")).tobytes() for name, values in columns.figures()},
-        )
+        _packed(tenant, application, outcome, columns)
         for (tenant, application, outcome), columns in sorted(collected.items())
     ]
+
+
+def _packed(tenant: str, application: str, outcome: str, columns: "_Columns") -> RequestGroup:
+    values = {name: np.sort(np.array(column, dtype="<f8")) for name, column in columns.figures()}
+    return RequestGroup(
+        tenant=tenant,
+        application=application,
+        outcome=outcome,
+        count=len(columns.ids),
+        record_ids=np.array(columns.ids, dtype="<i8").tobytes(),
+        figures={name: figures_of_sorted(ordered) for name, ordered in values.items()},  # type: ignore[arg-type]
+        **{name: ordered.tobytes() for name, ordered in values.items()},
+    )
 
 
 class _Columns:
@@ -213,16 +211,18 @@ def _merged(key: tuple[str, str], members: list[tuple[Run, RequestGroup]]) -> Po
         source="records",
         runs=tuple(sorted({run.number for run, _group in members})),
         outcomes=dict(outcomes),
-        **{name: figures_of_sorted(_joined(successes, name)) for name in FIGURES},
+        **{name: _figures(successes, name) for name in FIGURES},
     )
 
 
-def _joined(groups: list[RequestGroup], name: str) -> Sequence[float]:
-    """The ascending values of several groups as one ascending array."""
-    parts: list[Any] = [np.frombuffer(getattr(group, name), dtype="<f8") for group in groups]
-    if len(parts) > 1:
-        return np.sort(np.concatenate(parts), kind="stable")  # type: ignore[return-value]
-    return parts[0] if parts else ()
+def _figures(groups: list[RequestGroup], name: str) -> dict[str, Any]:
+    """The figures of one group as stored, of several over all their values."""
+    if len(groups) == 1:
+        return dict(groups[0].figures[name])
+    parts = [np.frombuffer(getattr(group, name), dtype="<f8") for group in groups]
+    # ascending parts: a stable sort merges them
+    joined: Any = np.sort(np.concatenate(parts), kind="stable") if parts else ()
+    return figures_of_sorted(joined)
 
 
 def _of_summary(run: Run) -> Population:

@@ -1,11 +1,12 @@
 """What can be read of evidence, scoped by the reader's organisation and role."""
 
-from django.db.models import Exists, Model, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
 from pocs.common.errors import FieldError, InvalidInput, NotFound
 from pocs.common.models import AuditEntry
+from pocs.common.reading import remembered
 from pocs.evidence.choices import CURRENT_STATES, EvidenceType, RequestState, RevisionState
 from pocs.evidence.models import Attachment, Contribution, Evidence, EvidenceRevision, ReviewRequest, Thread
 from pocs.evidence.review import review_rows  # noqa: F401 other apps read it here
@@ -55,10 +56,14 @@ def evidence_by_id(project: Project, ids: list[int]) -> list[Evidence]:
 
 
 def evidence_of(actor: Actor, project: Project) -> QuerySet[Evidence]:
-    """The project's evidence by type, each with `latest_revisions`, newest first."""
+    """The project's evidence by type, each with `latest_revisions`: the newest and the standing one."""
     if not may_read(actor, project):
         raise NotFound(_("There is no such project."))
-    revisions = EvidenceRevision.objects.select_related("created_by", "reviewed_by", "token").defer("body")
+    of_same = EvidenceRevision.objects.filter(evidence=OuterRef("evidence")).order_by("-number").values("pk")
+    newest = Q(pk=Subquery(of_same[:1]))
+    current = Q(pk=Subquery(of_same.filter(state__in=CURRENT_STATES)[:1]))
+    revisions = EvidenceRevision.objects.filter(newest | current).defer("body")
+    revisions = revisions.select_related("created_by", "reviewed_by", "token")
     return (
         Evidence.objects.filter(project=project)
         .prefetch_related(Prefetch("revisions", revisions.order_by("-number"), to_attr="latest_revisions"))
@@ -179,6 +184,7 @@ def person_to_ask(actor: Actor, pk: int) -> User:
     return person
 
 
+@remembered
 def current_revisions(project: Project) -> list[EvidenceRevision]:
     """The newest reviewed or frozen revision of each evidence, by type: what the project rests on."""
     rows = (

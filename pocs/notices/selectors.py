@@ -20,7 +20,9 @@ def notices_of(actor: Actor) -> QuerySet[Notice]:
 
 def settings_of(actor: Actor) -> NoticeSettings:
     """The person's choices; an unsaved row with version 0 for who made none."""
-    row = NoticeSettings.objects.filter(user_id=actor.user_id).first() if actor.is_person else None
+    if not actor.is_person or actor.user_id is None:
+        return NoticeSettings(version=0)
+    row = NoticeSettings.objects.filter(user_id=actor.user_id).first()
     return row or NoticeSettings(user_id=actor.user_id, version=0)
 
 

@@ -87,7 +87,7 @@ def thread_reopen(*, actor: Actor, thread: Thread) -> Thread:
 
 def may_discuss(actor: Actor, project: Project) -> bool:
     """Whether the actor is a person with a role on the project; auditors only read."""
-    return actor.is_person and project.members.filter(user_id=actor.user_id).exists()
+    return actor.is_person and project.members.filter(user_id=actor.answers_with).exists()
 
 
 def may_resolve(actor: Actor, thread: Thread) -> bool:

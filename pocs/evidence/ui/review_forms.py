@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from pocs.evidence.lines import Line
 from pocs.runs.choices import Outcome
@@ -30,7 +31,9 @@ class SubmitForm(forms.Form):
 
 
 class CommentForm(forms.Form):
-    text = forms.CharField(label=_("Comment"), widget=forms.Textarea(attrs={"rows": 3}))
+    text = forms.CharField(
+        label=pgettext_lazy("discussion", "Comment"), widget=forms.Textarea(attrs={"rows": 3})
+    )
 
 
 class LineCommentForm(CommentForm):

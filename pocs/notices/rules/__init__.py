@@ -4,19 +4,15 @@ A rule takes the entry and the object it names, as stored now, and returns a `Dr
 person who made the change is never told of it.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from django.apps import apps
 
 from pocs.common.models import AuditEntry
 from pocs.notices.rules import evidence, projects, reviews
-from pocs.notices.rules.drafts import Draft
+from pocs.notices.rules.drafts import Rule
 from pocs.notices.telling import Telling
 from pocs.projects.models import Project
 
-Rule = Callable[[AuditEntry, Any], Draft | list[Draft] | None]
-RULES: dict[str, Rule] = evidence.RULES | projects.RULES | reviews.RULES
+RULES: dict[str, Rule] = {**evidence.RULES, **projects.RULES, **reviews.RULES}
 
 
 def tellings_of(entry: AuditEntry) -> list[Telling]:

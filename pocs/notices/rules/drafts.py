@@ -1,6 +1,6 @@
 """What a rule gives: kind, sentence, people and page."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -19,6 +19,10 @@ class Draft:
     path: str
     detail: Text = ""
     due_on: date | None = None
+
+
+#: what a rule is: the entry and the object it names, to what is to be told
+Rule = Callable[[AuditEntry, Any], Draft | list[Draft] | None]
 
 
 def holders(project: Project, *capabilities: str) -> set[int]:

@@ -6,9 +6,10 @@ from django.utils.translation import gettext_lazy as _
 from pocs.common.models import AuditEntry
 from pocs.common.phrases import phrase
 from pocs.evidence.choices import RequestState
+from pocs.evidence.discussion import label_of
 from pocs.evidence.models import Contribution, Evidence, EvidenceRevision, ReviewRequest, Thread
 from pocs.evidence.selectors import possible_reviewers
-from pocs.notices.rules.drafts import Draft, after, who
+from pocs.notices.rules.drafts import Draft, Rule, after, who
 
 
 def _path(evidence_id: int) -> str:
@@ -67,10 +68,10 @@ def reviewed(entry: AuditEntry, revision: EvidenceRevision) -> Draft:
 def commented(entry: AuditEntry, thread: Thread) -> Draft:
     people = _authors(thread.evidence) | {thread.opened_by_id}
     people |= set(thread.comments.values_list("author_id", flat=True))
-    text = _("%(who)s on “%(title)s”, %(line)s")
+    text = _("%(who)s commented on “%(title)s”, %(line)s")
     return Draft(
         kind="comment",
-        text=phrase(text, who=who(entry), title=thread.evidence.title, line=thread.label),
+        text=phrase(text, who=who(entry), title=thread.evidence.title, line=label_of(thread)),
         detail=str(after(entry).get("comment", "")),
         user_ids=people,
         path=f"{_path(thread.evidence_id)}?revision={thread.revision.number}#thread-{thread.pk}",
@@ -82,13 +83,13 @@ def reopened(entry: AuditEntry, thread: Thread) -> Draft:
     people = _authors(thread.evidence) | {thread.opened_by_id}
     return Draft(
         kind="comment",
-        text=phrase(text, who=who(entry), title=thread.evidence.title, line=thread.label),
+        text=phrase(text, who=who(entry), title=thread.evidence.title, line=label_of(thread)),
         user_ids=people,
         path=f"{_path(thread.evidence_id)}#thread-{thread.pk}",
     )
 
 
-RULES = {
+RULES: dict[str, Rule] = {
     "review.requested": review_requested,
     "evidence.submitted": submitted,
     "evidence.returned": returned,

@@ -5,7 +5,7 @@ from django.utils.translation import gettext_lazy as _
 
 from pocs.common.models import AuditEntry
 from pocs.common.phrases import phrase
-from pocs.notices.rules.drafts import Draft, who
+from pocs.notices.rules.drafts import Draft, Rule, who
 from pocs.people.roles import ProjectRole
 from pocs.projects.models import ProjectMember
 from pocs.runs.choices import RunState, Validity
@@ -39,7 +39,7 @@ def run_ended(entry: AuditEntry, run: Run) -> Draft | None:
     )
 
 
-RULES = {
+RULES: dict[str, Rule] = {
     "member.added": role_given,
     "run.failed": run_ended,
     "run.interrupted": run_ended,

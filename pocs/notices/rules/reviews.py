@@ -7,9 +7,10 @@ signatures) has no rule here.
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from pocs.common.errors import Text
 from pocs.common.models import AuditEntry
 from pocs.common.phrases import phrase
-from pocs.notices.rules.drafts import Draft, after, holders, who
+from pocs.notices.rules.drafts import Draft, Rule, after, holders, who
 from pocs.reviews.choices import DecisionOutcome, ObservationKind, PackageState, Slot, TaskKind
 from pocs.reviews.eligibility import candidates
 from pocs.reviews.models import Decision, FollowThroughTask, Observation, Package, SignOff, Waiver
@@ -122,9 +123,9 @@ def decision_settled(entry: AuditEntry, decision: Decision) -> list[Draft]:
     return drafts
 
 
-def _outcome(text: str, entry: AuditEntry, decision: Decision) -> str:
+def _outcome(text: Text, entry: AuditEntry, decision: Decision) -> Text:
     label = DecisionOutcome(decision.outcome).label
-    return phrase(text, who=who(entry), project=decision.project.name, outcome=label)  # type: ignore[return-value]
+    return phrase(text, who=who(entry), project=decision.project.name, outcome=label)
 
 
 def _same(entry: AuditEntry, name: str) -> bool:
@@ -159,7 +160,7 @@ def observation_assigned(entry: AuditEntry, observation: Observation) -> Draft |
     )
 
 
-RULES = {
+RULES: dict[str, Rule] = {
     "signoff.requested": signature_requested,
     "package.approved": package_settled,
     "package.rejected": package_settled,

@@ -71,6 +71,8 @@ def digests_mail(now: datetime | None = None) -> int:
             sent += _mail_digest(user, now)
         except MailRefused:
             NoticeSettings.objects.filter(pk=chosen.pk).update(last_digest_on=chosen.last_digest_on)
+        except Exception:  # one person's digest never keeps the others from theirs
+            log.exception("the digest of user %s could not be put together", user.pk)
     return sent
 
 
@@ -140,7 +142,7 @@ def _send(user: User, subject: str, template: str, context: dict[str, object]) -
     message = EmailMessage(line, body, to=[user.email], headers={"Auto-Submitted": "auto-generated"})
     try:
         message.send()
-    except OSError as error:  # smtplib's errors are OSErrors
+    except (OSError, ValueError) as error:  # smtplib's errors are OSErrors, a bad address is a ValueError
         log.warning("an e-mail to user %s was not sent: %s", user.pk, error)
         return False
     return True

@@ -32,7 +32,7 @@ class PreferencesForm(forms.Form):
         self.kinds = list(kinds)
         for kind in self.kinds:
             self.fields[self._name(kind.key)] = forms.ChoiceField(
-                label=kind.label, choices=Channel.choices, initial=kind.channel, widget=forms.RadioSelect
+                label=str(kind.label), choices=Channel.choices, initial=kind.channel, widget=forms.RadioSelect
             )
         self.pointer_fields = {"/digest_hour": "digest_hour"}
 

@@ -103,7 +103,7 @@ def _propose_declaration(actor: Actor, project: Project, kind: str, statement: s
 def _copy_members(actor: Actor, source: Project, project: Project) -> None:
     """Roles of people who are still active; the actor leads the new project already."""
     rows = source.members.filter(user__is_active=True).select_related("user")
-    for row in rows.exclude(user_id=actor.user_id, role=ProjectRole.LEAD):
+    for row in rows.exclude(user_id=actor.answers_with, role=ProjectRole.LEAD):
         member = ProjectMember.objects.create(project=project, user=row.user, role=row.role)
         _record(
             actor, "member.added", member, {"user": row.user_id, "person": str(row.user), "role": row.role}

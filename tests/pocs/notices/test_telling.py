@@ -68,6 +68,7 @@ def test_a_discussion_reaches_those_in_it(cast: Cast, submitted: Make, told: Tol
     evidence_services.thread_comment(actor=cast.contributor.as_actor(), thread=thread, text="Long ones.")
     comments = [notice for notice in told(cast.viewer) if notice.kind == "comment"]
     assert [notice.detail for notice in comments] == ["Long ones."]
+    assert comments[0].text.endswith("commented on “About retrospective”, Degradation")
     assert comments[0].path.endswith(f"?revision=1#thread-{thread.pk}")
     assert [notice.detail for notice in told(cast.contributor)] == ["Which?"]
 
