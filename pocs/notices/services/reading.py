@@ -25,10 +25,12 @@ def entries_read() -> int:
     """Read every chain that has grown; returns how many notices came of it."""
     told = 0
     for head in AuditHead.objects.order_by("organisation_id"):
-        AuditCursor.objects.get_or_create(
-            organisation_id=head.organisation_id, defaults={"sequence": _first_sequence(head)}
-        )
-        while True:
+        cursor = AuditCursor.objects.filter(organisation_id=head.organisation_id).first()
+        if cursor is None:
+            cursor, _made = AuditCursor.objects.get_or_create(
+                organisation_id=head.organisation_id, defaults={"sequence": _first_sequence(head)}
+            )
+        while cursor.sequence < head.length:
             read, count = _batch_read(head.organisation_id)
             told += count
             if read < BATCH:
