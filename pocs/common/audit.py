@@ -274,7 +274,7 @@ def _unaudited_problems(organisation_id: int, walk: _Walk) -> list[Problem]:
     problems = []
     for label, path in _watched.items():
         model = apps.get_model(label)
-        initial = model._meta.get_field("state").get_default()  # type: ignore[union-attr]
+        initial = model._meta.get_field("state").get_default()
         rows = model._default_manager.filter(**{path: organisation_id}).exclude(state=initial)
         for key, state in rows.values_list("pk", "state"):
             if (label, str(key)) in walk.states or _has_entry(label, str(key)):

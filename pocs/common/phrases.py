@@ -16,6 +16,6 @@ def _put_together(text: Text, values: dict[str, Any]) -> str:
 _lazily = lazy(_put_together, str)
 
 
-def phrase(text: Text, **values: Any) -> Text:
+def phrase(text: Text, /, **values: Any) -> Text:
     """`phrase(gettext_lazy("Sign %(package)s"), package=package)`: lazy where `text` and `values` are."""
     return _lazily(text, values)

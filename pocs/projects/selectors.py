@@ -328,8 +328,8 @@ def organisation_history(actor: Actor, wanted: AuditFilter = EVERYTHING) -> Quer
     """
     if not may_audit(actor):
         raise NotPermitted(_("The organisation's audit is open to auditors and technical leads."))
-    entries = AuditEntry.objects.filter(organisation_id=actor.organisation_id).order_by("-sequence")
-    entries = wanted.apply(entries)
+    rows = AuditEntry.objects.filter(organisation_id=actor.organisation_id).order_by("-sequence")
+    entries = wanted.apply(rows)
     if is_auditor(actor):
         return entries
     led = Project.objects.filter(_led_by(actor)).values_list("pk", flat=True)

@@ -14,7 +14,7 @@ from pocs.evidence.selectors import waiting_for_review
 from pocs.people.roles import CAPABILITIES
 from pocs.people.selectors import person_behind
 from pocs.projects.models import Project, ProjectMember
-from pocs.projects.selectors import progress_of, projects_visible_to
+from pocs.projects.selectors import next_step_of, projects_visible_to
 from pocs.reviews.choices import (
     UNDECIDED_OBJECTIONS,
     DecisionState,
@@ -197,6 +197,8 @@ def _escalated(actor: Actor, projects: list[Project]) -> list[Item]:
     """Overdue duties of others of which this person was told: as their team, as lead, as decision maker."""
     told = Escalation.objects.filter(project__in=projects, told=actor.user_id or 0)
     keys = set(told.values_list("object_type", "object_id", "due_on"))
+    if not keys:
+        return []
     return [
         replace(_duty(duty), detail=_("overdue with %(owner)s") % {"owner": duty.owner or _("nobody")})
         for duty in open_duties(projects=projects, overdue=True)
@@ -209,8 +211,10 @@ def _objections(actor: Actor, projects: list[Project]) -> list[Item]:
     """Objections that this person may answer, or rule on."""
     rows = Objection.objects.filter(package__project__in=projects, state__in=UNDECIDED_OBJECTIONS)
     user = person_behind(actor)
+    if user is None:
+        return []
     items = []
-    for row in rows.select_related("package__project", "revision__evidence", "raised_by") if user else []:
+    for row in rows.select_related("package__project", "revision__evidence", "raised_by"):
         if row.state == ObjectionState.OPEN and not answer_hindrance(row, user):
             title = _("Answer the objection to package %(number)d") % {"number": row.package.number}
         elif row.state == ObjectionState.ANSWERED and any(
@@ -252,7 +256,7 @@ def _bad_runs(actor: Actor, projects: list[Project]) -> list[Item]:
 
 
 def _led(project: Project) -> LedProject:
-    progress = progress_of(project)
+    progress = next_step_of(project)
     expired = project.waivers.filter(
         state__in=[WaiverState.GRANTED, WaiverState.EXPIRED],
         expires_at__lte=timezone.now(),

@@ -48,5 +48,5 @@ class DelegationForm(forms.Form):
 
     def __init__(self, *args: Any, actor: Actor, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        people = active_people_of(actor).exclude(pk=actor.user_id)
+        people = active_people_of(actor).exclude(pk=actor.user_id or 0)
         self.fields["deputy"].queryset = people  # type: ignore[attr-defined]

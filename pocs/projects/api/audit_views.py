@@ -53,7 +53,7 @@ class AuditView(ActorGenericView):
         summary="Audit entries that the caller may read, newest first",
     )
     def get(self, request: Request) -> Response:
-        paging = (self.paginator.cursor_query_param, self.paginator.page_size_query_param)
+        paging = (HistoryPages.cursor_query_param, HistoryPages.page_size_query_param)
         given = {name: value for name, value in request.query_params.items() if name not in paging}
         serializer = AuditQuerySerializer(data=given)
         rows = selectors.organisation_history(self.actor)

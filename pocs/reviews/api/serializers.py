@@ -231,7 +231,9 @@ class ReadingSerializer(serializers.Serializer):
     value = serializers.DecimalField(max_digits=18, decimal_places=4)
     unit = serializers.CharField()
     note = serializers.CharField()
-    source = serializers.ChoiceField(choices=ReadingSource.choices)
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # a field named as an attribute of fields
+        choices=ReadingSource.choices
+    )
     run = serializers.IntegerField(source="run_id", allow_null=True)
     entered_by = ReviewPersonSerializer()
 

@@ -39,6 +39,8 @@ def overdue_escalate() -> int:
 def _escalate(duty: Duty, level: EscalationLevel) -> bool:
     with override("en"):  # stored once, for readers of either language; pages say it in theirs
         title = str(duty.title)[:300]
+    if duty.due_on is None:
+        return False
     row, created = Escalation.objects.get_or_create(
         object_type=duty.row._meta.label_lower,
         object_id=duty.row.pk,

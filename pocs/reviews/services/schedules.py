@@ -69,7 +69,7 @@ def schedule_set(
         next_on = require_date("/next_on", next_on)
     before = _facts(row) if row.pk else None
     row.scenario_version, row.target, row.every_days = scenario_version, target, every_days
-    row.next_on, row.active, row.set_by_id = next_on, active, user_id  # type: ignore[assignment]
+    row.next_on, row.active, row.set_by_id = next_on, active, user_id
     row.cost_per_hour, row.currency, row.last_problem = cost_per_hour, currency.strip(), ""
     row.version += 1
     row.save()

@@ -171,7 +171,8 @@ def objections_context(
     rows = []
     user = person_behind(actor)
     for objection in selectors.objections_of(actor, package):
-        answer = ruling = None
+        answer: forms.Form | None = None
+        ruling: forms.Form | None = None
         found = deciders(objection) if objection.state == ObjectionState.ANSWERED else []
         if user is not None and objection.undecided and not answer_hindrance(objection, user):
             answer = AnswerForm(prefix=f"answer-{objection.pk}", initial={"answer": objection.answer})

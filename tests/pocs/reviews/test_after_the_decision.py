@@ -100,6 +100,8 @@ def test_open_conditions_keep_it_from_being_observed(cast: Cast, package: Any) -
     asked = services.ConditionInput(text="Mask data.", owner=cast.procurement, due_on=walk.in_days(9))
     proposal = walk.propose(cast, package, outcome="accepted_with_conditions", conditions=[asked])
     services.decision_confirm(actor=cast.decision_maker.as_actor(), decision=proposal)
+    duties = inbox_of(cast.procurement.as_actor()).duties
+    assert [str(item.title) for item in duties] == ["Close the condition “Mask data.”"]
     walk.set_follow_through(cast)
     walk.set_observers(cast)
     walk.advance(cast, ProjectState.FOLLOW_THROUGH)

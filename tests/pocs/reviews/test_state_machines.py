@@ -44,8 +44,8 @@ from pocs.reviews.policy import NEVER_WAIVED
 from tests.factories import PASSWORD, Cast, make_user
 from tests.pocs.reviews import walk
 
-STEPS = 260
-SECONDS = 10.0
+STEPS = 700
+SECONDS = 5.0
 Act = Callable[["Story"], None]
 
 
@@ -185,7 +185,7 @@ def a_waiver(story: Story) -> None:
 def a_objection(story: Story) -> None:
     what = story.dice.choice(["raise", "answer", "answer", "rule", "rule", "withdraw"])
     if what == "raise":
-        if story.dice.random() < 0.6:
+        if story.dice.random() < 0.3:
             raise DomainError("seldom")
         services.objection_raise(
             actor=story.actor(), package=row_of(story, Package), key=f"conclusion:{story.dice.randrange(3)}",
@@ -258,7 +258,7 @@ def a_clock(story: Story) -> None:
 
 ACTS: list[tuple[Act, int]] = [
     (a_sign, 9), (a_withdraw, 1), (a_freeze, 3), (a_propose, 2), (a_confirm, 4), (a_revoke, 1), (a_change, 1),
-    (a_evidence, 2), (a_waiver, 1), (a_objection, 2), (a_follow, 8), (a_advance, 3), (a_clock, 1),
+    (a_evidence, 2), (a_waiver, 1), (a_objection, 4), (a_follow, 8), (a_advance, 3), (a_clock, 1),
 ]  # fmt: skip
 
 
@@ -315,7 +315,7 @@ def _check_signatures(package: Package, wrote: set[int]) -> None:
         assert any(row.state == SignOffState.REJECTED for row in standing)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_no_forbidden_state_is_reached(cast: Cast, evidence: object, seed: int) -> None:
     story = Story(cast, seed)
     acts, weights = zip(*ACTS, strict=True)
