@@ -317,13 +317,15 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the host's to handle; it closes the engine
     _prefer_at_oom(OOM_SCORE_LOADING)
     sock = socket.socket(fileno=int(sys.argv[1]))
+    entered_ns = time.monotonic_ns()
+    frames.write(sock, [["alive"]])
     first = frames.read(sock)
     if first is None:
         return
-    _, fields, known_digest, begun_ns = first[0]
+    _, fields, known_digest, spawned_ns = first[0]
     options, child = EngineOptions(**fields), Child(sock)
     start_thread(lambda: child.watch(options.step_limit_s))
-    load_ms = {"start": (time.monotonic_ns() - begun_ns) / 1e6}
+    load_ms = {"start": (entered_ns - spawned_ns) / 1e6}
     threads, threads_from = (options.threads, "setting") if options.threads else default_threads()
     torch.set_num_threads(threads)
     try:

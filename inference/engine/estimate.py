@@ -15,7 +15,7 @@ from inference.engine.options import EngineOptions
 #: bytes of one weight at the peak of the load: what is packed was bfloat16 before
 BYTES_PER_WEIGHT = {"float32": 4.0, "bfloat16": 2.0, "int8": 3.0, "int4": 2.6}
 WIDEST = "float32"  # what `auto` may come to
-HEADROOM = 1.15  # merged projections, workspaces
+PACKED = 2.1  # times the weights: the packed copy beside the stored ones, and workspaces; measured
 PROCESS_BYTES = 450 * 2**20  # interpreter, torch and transformers, measured
 #: on an accelerator: the driver's context, and a pool worth having, since an engine takes what is left
 CONTEXT_BYTES, DEVICE_POOL_BYTES = 512 * 2**20, 2**30
@@ -31,7 +31,7 @@ class Need:
 
     @property
     def total_bytes(self) -> int:
-        return int(self.weights_bytes * HEADROOM) + self.kv_pool_bytes + self.process_bytes
+        return int(self.weights_bytes * PACKED) + self.kv_pool_bytes + self.process_bytes
 
 
 def need_of(options: EngineOptions, *, auto_dtype: str | None = None, on_device: bool = False) -> Need | None:

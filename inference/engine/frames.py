@@ -1,9 +1,9 @@
 """Framed messages between the host and the engine process: four bytes of length, then msgpack.
 
-Host to engine, first `["start", options, known digest, ns of the start]`, then lists of commands:
+Host to engine, first `["start", options, known digest, ns of its birth]`, then lists of commands:
 `["submit", handle, request]`, `["abort", handle]`, `["call", number, name, arguments]`. Engine to host, lists
 of events: `[kind, handle, ns, …]` (see `inference.engine.events`), `["result", number, ok, value]`,
-`["alive"]` about once a second from its first moment on, and once `["ready", facts]` or
+`["alive"]` when it waits for its start and about once a second from then on, and once `["ready", facts]` or
 `["unavailable", reason]`.
 `["stuck", reason]` is the last word of a process that ends itself.
 """

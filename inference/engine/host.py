@@ -37,7 +37,7 @@ CLOSE_GRACE_S = 3.0
 REAP_EVERY_S = 0.005
 TICK_S = 0.25  # how often silence is looked at
 MUTE_LIMIT_S = 30.0  # the process says once a second that it lives; a load may hold it up for longer
-LOADING_PATIENCE = 4  # times the limit, until the model is loaded
+LOADING_PATIENCE = 10  # times the limit, until the model is loaded
 
 
 class Retired(Exception):
@@ -64,6 +64,8 @@ class EngineHost:
         self._known_digest = known_digest
         self._mute_limit_s = mute_limit_s
         self._silent_ticks = 0
+        self._spawned_ns = 0
+        self._idle_ns = 0  # between being prepared and being told to load
         self._ready_ns: int | None = None
         self._retired = False
         self._ready: Future[dict[str, Any]] = Future()
@@ -75,20 +77,35 @@ class EngineHost:
         self._process: subprocess.Popen[bytes] | None = None
         self._sock: socket.socket | None = None
         self._closing: str | None = None  # why, as the open requests are told
+        self._prepared = threading.Event()  # the process waits to be told what to load, or is gone
+        self._go = threading.Event()
         # The thread that starts a child must outlive it: the kernel ties the child's death signal to it.
         self._thread = threading.Thread(target=self._own, name="engine-host", daemon=True)
 
     # -- life ---------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Start the process as far as it needs no model; raises TargetUnavailable when it ends instead.
+
+        Most of a small model's load is the libraries, so that whoever must unload another model first
+        does this before.
+        """
+        self._thread.start()
+        self._prepared.wait()
+        if self.death is not None:
+            raise TargetUnavailable(self.death)
 
     def start(self) -> dict[str, Any]:
         """Start the process and wait until the model is loaded; raises TargetUnavailable with the reason.
 
         The facts it returns are those of `inference.engine.child`, with the whole time as `load_ms.total`.
         """
-        begun_ns = time.monotonic_ns()
-        self._thread.start()
+        self._go.set()
+        if self._thread.ident is None:
+            self._thread.start()
         facts = self._ready.result()
-        facts["load_ms"]["total"] = (time.monotonic_ns() - begun_ns) / 1e6
+        assert self._ready_ns is not None
+        facts["load_ms"]["total"] = (self._ready_ns - self._spawned_ns - self._idle_ns) / 1e6
         return facts
 
     @property
@@ -125,6 +142,7 @@ class EngineHost:
         """End the process; open requests fail with the reason. Safe to call twice and from any thread."""
         if self._closing is None:
             self._closing = reason
+        self._go.set()
         if self._sock is not None:
             with contextlib.suppress(OSError):
                 self._sock.shutdown(socket.SHUT_RDWR)
@@ -192,13 +210,15 @@ class EngineHost:
                 frames.tick(ours, TICK_S)
                 kills = oom_kills()
                 with theirs:
+                    self._spawned_ns = time.monotonic_ns()
                     self._process = self._spawn(theirs, output)
                 self._sock = ours
                 if self._closing is not None:  # closed before there was anything to close
                     self._kill()
                 try:
                     with ours, contextlib.suppress(OSError, _Mute):
-                        begun = [self.options.to_dict(), self._known_digest, time.monotonic_ns()]
+                        self._await_go(ours)
+                        begun = [self.options.to_dict(), self._known_digest, self._spawned_ns]
                         frames.write(ours, [["start", *begun]])
                         self._read_all(ours)
                 finally:
@@ -209,6 +229,16 @@ class EngineHost:
             reason = f"The engine process could not be started: {error.strerror or error}."
         finally:
             self._die(reason)
+
+    def _await_go(self, sock: socket.socket) -> None:
+        """Return when the process is there and somebody wants the model; raises OSError when it has ended."""
+        if frames.read(sock, self._note_silence) is None:  # its first sign of life
+            raise ConnectionError
+        self._silent_ticks = 0
+        prepared_ns = time.monotonic_ns()
+        self._prepared.set()
+        self._go.wait()
+        self._idle_ns = time.monotonic_ns() - prepared_ns
 
     def _spawn(self, theirs: socket.socket, output: Any) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(  # noqa: S603  our own module, our own interpreter
@@ -316,6 +346,7 @@ class EngineHost:
             self.cut = len(self._sinks)
             sinks, calls = list(self._sinks.items()), list(self._calls.values())
             self._lock.notify_all()
+        self._prepared.set()
         if not self._ready.done():
             self._ready.set_exception(TargetUnavailable(reason))
         for future in calls:

@@ -38,9 +38,10 @@ class SwitchMemory:
 class SwitchReport:
     """One switch. Times are milliseconds; `stages_ms` has those that happened, in order, without gaps:
 
-    `drain` open requests end · `unload` until the old process is gone · `load` until the new model is
-    loaded · `first_good_token` from then until a short greedy request has been answered · `rollback_load`
-    and `rollback_first_good_token` the same for the old model. `load_ms` splits the new model's load.
+    `prepare` the new process starts while the old one serves · `drain` open requests end · `unload` until
+    the old process is gone · `load` until the new model is loaded · `first_good_token` from then until a
+    short greedy request has been answered · `rollback_load` and `rollback_first_good_token` the same for the
+    old model. `load_ms` splits the new model's load, its process's start included.
     """
 
     how: How

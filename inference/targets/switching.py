@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import psutil
 
-from inference.engine.estimate import need_of
+from inference.engine.estimate import PROCESS_BYTES, need_of
 from inference.engine.host import EngineHost, Event
 from inference.engine.memory import available_bytes
 from inference.engine.options import EngineOptions
@@ -27,6 +27,7 @@ from inference.telemetry.residents import Residents, resident_bytes
 Asked = Literal["auto", "beside", "unload_first"]
 DRAIN_LIMIT_S = 60.0  # before an unload: open requests that take longer are ended, since others wait
 PROBE = GenerationRequest(id="switch probe", prompt="1 2 3", max_tokens=4, ignore_eos=True, namespace="probe")
+PREPARE_BYTES = 2 * PROCESS_BYTES  # free memory with which a process may wait for its model to have room
 PROBE_SLACK_S = 10.0  # beyond the step limit, which ends a probe that hangs
 #: resident memory after a switch that changed nothing may exceed the memory before by this
 BASELINE_SHARE, BASELINE_BYTES = 1.1, 64 * 2**20
@@ -83,6 +84,8 @@ class Switch:
 
     def _choose(self) -> None:
         """Fill in how; raises TargetUnavailable where the new model will not even fit by itself."""
+        if not self._new.model_path.exists():  # seen at once, before anything is unloaded for it
+            raise TargetUnavailable(f"There is no model at {self._new.path}.")
         device = self._device()
         need = need_of(self._new, auto_dtype=self._dtype_of_auto(), on_device=device != "cpu")
         available, freed = self._free_on(device)
@@ -173,6 +176,7 @@ class Switch:
             self._unload(old)
 
     def _unload_first(self) -> None:
+        prepared = self._prepare()
         with self._arrivals_held():
             if self._before is not None:
                 limit_s = self._drain_limit_s
@@ -182,7 +186,7 @@ class Switch:
                 self._place.empty = f"The engine is being switched to {self._new.path}."
                 self._unload(self._before)
             try:
-                self._place.loaded = new = self._load(self._new, "load", "first_good_token")
+                self._place.loaded = new = self._load(self._new, "load", "first_good_token", prepared)
             except TargetUnavailable as error:
                 self._fail(str(error))
             else:
@@ -232,6 +236,28 @@ class Switch:
 
     # -- its stages -----------------------------------------------------------------------------------
 
+    def _prepare(self) -> EngineHost | None:
+        """The new process without its model, while the old one still serves; None where it has no room."""
+        if self._before is None or not self._before.host.alive or available_bytes() < PREPARE_BYTES:
+            return None
+        host = self._new_host(self._new)
+        with timed(self.report.stages_ms, "prepare"):
+            try:
+                host.prepare()
+            except TargetUnavailable:
+                host.close()
+                raise
+        return host
+
+    def _new_host(self, options: EngineOptions) -> EngineHost:
+        """Not started yet; raises TargetUnavailable where its load is given up already."""
+        host = new_host(options, self._mute_limit_s)
+        self.hosts.append(host)
+        self._loading = host
+        if (reason := self._abandoned if options is self._new else self._closed) is not None:
+            raise TargetUnavailable(reason)
+        return host
+
     def _drain(self, old: Loaded, limit_s: float | None) -> None:
         """Let open requests end; those that are left after the limit are cut by the unload."""
         old.host.retire()
@@ -245,14 +271,12 @@ class Switch:
         self.report.requests.drained = max(0, self.report.requests.drained - old.host.cut)
         self.report.requests.failed += old.host.cut
 
-    def _load(self, options: EngineOptions, load_stage: str, token_stage: str) -> Loaded:
+    def _load(
+        self, options: EngineOptions, load_stage: str, token_stage: str, prepared: EngineHost | None = None
+    ) -> Loaded:
         """Load a model and let it answer; raises TargetUnavailable, and leaves no process then."""
-        host = new_host(options, self._mute_limit_s)
-        self.hosts.append(host)
-        self._loading = host
+        host = prepared or self._new_host(options)
         try:
-            if (reason := self._abandoned if options is self._new else self._closed) is not None:
-                raise TargetUnavailable(reason)
             with timed(self.report.stages_ms, load_stage):
                 loaded = start(host)
             try:

@@ -26,7 +26,9 @@ FAKE = (sys.executable, "-P", str(Path(fake_child.__file__)))
 
 
 @pytest.fixture(autouse=True)
-def _fake_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def _fake_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("a", "dies", "dies-too"):
+        (tmp_path / name).mkdir()
     monkeypatch.setattr(host_module, "CHILD", FAKE)
 
 
@@ -126,6 +128,36 @@ async def test_a_process_that_is_stopped_while_it_loads_is_noticed(
     with pytest.raises(TargetUnavailable, match="gave no sign of life"):
         await opening
     assert host.crashed
+
+
+def test_a_prepared_process_waits_to_be_told(tmp_path: Path) -> None:
+    host = EngineHost(EngineOptions(path=str(tmp_path / "a")))
+    host.prepare()
+    assert not host.alive
+    assert host.pid is not None
+    assert host.start()["model"] == "a"
+    assert host.alive
+    host.close()
+
+
+def test_a_prepared_process_that_is_not_needed_ends(tmp_path: Path) -> None:
+    host = EngineHost(EngineOptions(path=str(tmp_path / "a")))
+    host.prepare()
+    assert host.pid is not None
+    host.close("Not needed.")
+    assert not psutil.pid_exists(host.pid)
+    with pytest.raises(TargetUnavailable, match="Not needed"):
+        host.start()
+
+
+def test_a_process_that_cannot_be_prepared_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_module, "CHILD", ("/bin/sh", "-c", "echo nothing works >&2; exit 9"))
+    host = EngineHost(EngineOptions(path=str(tmp_path / "a")))
+    with pytest.raises(TargetUnavailable, match="code 9: nothing works"):
+        host.prepare()
+    monkeypatch.setattr(host_module, "CHILD", (str(tmp_path / "absent"),))
+    with pytest.raises(TargetUnavailable, match="could not be started: No such file"):
+        EngineHost(EngineOptions(path=str(tmp_path / "a"))).prepare()
 
 
 def test_closing_while_it_loads_ends_the_process_at_once(tmp_path: Path) -> None:

@@ -28,6 +28,13 @@ def _fake_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_module, "CHILD", (sys.executable, "-P", str(Path(fake_child.__file__))))
 
 
+@pytest.fixture(autouse=True)
+def _folders(tmp_path: Path) -> None:
+    """What a model does is in its name; its folder only has to be there."""
+    for name in ("a", "b", "bad", "dies", "hangs", "nan"):
+        (tmp_path / name).mkdir()
+
+
 @pytest.fixture
 async def target(tmp_path: Path) -> AsyncIterator[EngineTarget]:
     """Open on model `a`; whatever a test does, no process may be left at the end."""
@@ -86,8 +93,8 @@ async def test_a_switch_puts_the_new_model_in_place(target: EngineTarget, tmp_pa
     assert not psutil.pid_exists(old or 0)
     found = told(report)
     assert found["to"]["model_digest"] == "sha256:b"  # type: ignore[index]
-    order = ["load", "first_good_token", "drain", "unload"]
-    assert list(report.stages_ms) == (order if how == "beside" else order[2:] + order[:2])
+    load, unload = ["load", "first_good_token"], ["drain", "unload"]
+    assert list(report.stages_ms) == (load + unload if how == "beside" else ["prepare", *unload, *load])
     assert report.first_good_token_ms is not None
     assert report.outage_ms is not None
     assert (report.outage_ms > 0) == (how == "unload_first")
@@ -315,7 +322,10 @@ async def test_closing_ends_a_switch_and_every_process(
 ) -> None:
     task = asyncio.create_task(target.switch(tmp_path / "hangs", how=how))  # type: ignore[arg-type]
     await until(lambda: any("hangs" in _asked(one) for one in target_hosts(target)))
-    waiting = asyncio.create_task(run(target, request("waiting"))) if how == "unload_first" else None
+    waiting = None
+    if how == "unload_first":
+        await until(lambda: target.process_id is None)
+        waiting = asyncio.create_task(run(target, request("waiting")))
     await target.close()
     with pytest.raises(SwitchFailed):
         await task
@@ -349,6 +359,25 @@ async def test_an_old_model_that_dies_meanwhile_is_loaded_again(target: EngineTa
     assert failed.value.report.outcome == "rolled_back"
     assert (failed.value.report.outage_ms or 0) > 0
     assert await serving(target) == "a"
+
+
+async def test_a_model_that_is_not_there_is_seen_before_anything_is_unloaded(
+    target: EngineTarget, tmp_path: Path
+) -> None:
+    old = target.process_id
+    with pytest.raises(SwitchFailed, match=r"There is no model at .*nowhere") as failed:
+        await target.switch(tmp_path / "nowhere", how="unload_first")
+    assert (failed.value.report.outcome, failed.value.report.stages_ms) == ("kept", {})
+    assert target.process_id == old
+
+
+async def test_without_room_no_process_is_prepared(
+    target: EngineTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(switching, "available_bytes", lambda: 0)
+    report = await target.switch(tmp_path / "b", how="unload_first")
+    assert "prepare" not in report.stages_ms
+    assert report.outcome == "switched"
 
 
 async def test_wrong_settings_change_nothing(target: EngineTarget, tmp_path: Path) -> None:
