@@ -4,6 +4,8 @@ import codecs
 from collections.abc import Callable
 from typing import Protocol
 
+from inference.engine.token_bytes import TokenBytes
+
 REPLACEMENT = "\ufffd"  # how decoders show bytes that are no character (yet)
 
 
@@ -20,12 +22,18 @@ class Joiner(Protocol):
 class ByteJoiner:
     """For tokenizers whose tokens are bytes: a character is given out with its last byte."""
 
-    def __init__(self, shown: Callable[[int], bytes]) -> None:
-        self._shown = shown
+    def __init__(self, tokens: TokenBytes) -> None:
+        self._tokens = tokens
+        self._ascii = tokens.ascii  # most tokens: no character begins in them
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._is_open = False  # whether a character has begun
 
     def add(self, token_id: int) -> str:
-        return self._decoder.decode(self._shown(token_id))
+        if not self._is_open and (text := self._ascii.get(token_id)) is not None:
+            return text
+        text = self._decoder.decode(self._tokens.shown(token_id))
+        self._is_open = bool(self._decoder.getstate()[0])
+        return text
 
     def rest(self) -> str:
         return self._decoder.decode(b"", final=True)
@@ -82,7 +90,7 @@ class Detokeniser:
         self._held = ""
         self.stopped = False
 
-    def add(self, token_id: int, *, may_stop: bool = True) -> str:
+    def add(self, token_id: int, may_stop: bool = True) -> str:
         """The text that is now certain. Sets `stopped` when a stop string is complete."""
         piece = self._joiner.add(token_id)
         if not self._stop:

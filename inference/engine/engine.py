@@ -130,7 +130,7 @@ class Engine:
 
     def _detokeniser(self, request: GenerationRequest) -> Detokeniser:
         if self._token_bytes.joined:
-            return Detokeniser(ByteJoiner(self._token_bytes.shown), request.stop)
+            return Detokeniser(ByteJoiner(self._token_bytes), request.stop)
         return Detokeniser(WindowJoiner(self.loaded.decode, self.loaded.byte_ids), request.stop)
 
     def abort(self, handle: int) -> None:
@@ -195,7 +195,11 @@ class Engine:
                 continue
             if work.drafts:
                 self._learn(work, choice)
-            self._advance(work, choice, stamps)
+            try:
+                self._advance(work, choice, stamps)
+            except Exception as error:  # a tokenizer may fail on what a model says: that ends one answer
+                reason = f"The answer could not be decoded: {type(error).__name__}: {error}."
+                self._end(sequence, events.failed, reason)
 
     def _chunks(self, work: Work, stamps: Stamps) -> None:
         """Tell of prefilled tokens, those that had been computed before a preemption apart."""
@@ -215,35 +219,35 @@ class Engine:
 
     def _advance(self, work: Work, choice: Choice, stamps: Stamps) -> None:
         """What was computed is computed, and the chosen tokens follow, up to the end of the answer."""
-        sequence, computed = work.sequence, work.tokens
-        for place, token_id in enumerate(choice.tokens or (None,)):
-            sequence.num_computed += computed
-            self.blocks.register(sequence)
-            if token_id is None:
-                break
+        sequence = work.sequence
+        sequence.num_computed += work.tokens
+        self.blocks.register(sequence)
+        for place, token_id in enumerate(choice.tokens):
+            if place:  # the token before was a right draft: it is computed too
+                sequence.num_computed += 1
+                self.blocks.register(sequence)
             told = None if choice.logprobs is None else choice.logprobs[place]
             self._append(sequence, token_id, told, stamps)
             if sequence.over:
                 return
-            computed = 1  # where another token follows, this one was a right draft
         sequence.high_water = max(sequence.high_water, sequence.num_computed)
 
     def _append(
         self, sequence: Sequence, token_id: int, told: list[tuple[int, float]] | None, stamps: Stamps
     ) -> None:
         """Take one chosen token in; ends the sequence where its request says so."""
-        request = sequence.request
+        request, detokeniser = sequence.request, sequence.detokeniser
         sequence.tokens.append(token_id)
-        output = sequence.num_output
+        output = len(sequence.tokens) - sequence.prompt_length
         is_end = token_id in sequence.end_ids
-        text = "" if is_end else sequence.detokeniser.add(token_id, may_stop=output >= request.min_tokens)
+        text = "" if is_end else detokeniser.add(token_id, output >= request.min_tokens)
         event = events.token(sequence.handle, stamps.start_ns, stamps.end_ns, token_id, text)
         if told is not None:
             event.append([[one, logprob, self._token_bytes.of(one)] for one, logprob in told])
         self._pending.append(event)
-        if is_end or sequence.detokeniser.stopped or output >= request.max_tokens:
-            rest = sequence.detokeniser.flush()
-            reason = "stop" if is_end or sequence.detokeniser.stopped else "length"
+        if is_end or detokeniser.stopped or output >= request.max_tokens:
+            rest = detokeniser.flush()
+            reason = "stop" if is_end or detokeniser.stopped else "length"
             self._end(sequence, events.finished, reason, rest)
 
     # -- ends -----------------------------------------------------------------------------------------

@@ -79,7 +79,9 @@ class BlockManager:
 
     def grow(self, sequence: Sequence) -> bool:
         """Make room for all tokens of a sequence in the batch; False when there is no block left."""
-        missing = self.blocks_for(sequence.num_tokens) - len(sequence.blocks)
+        missing = self.blocks_for(len(sequence.tokens)) - len(sequence.blocks)
+        if missing <= 0:
+            return True
         if missing > len(self._queue):
             return False
         for _ in range(missing):

@@ -8,7 +8,7 @@ tokens. It takes a few forward passes and finds an architecture that does not fi
 import torch
 
 from inference.engine import attention
-from inference.engine.detokenise import ByteJoiner, Detokeniser
+from inference.engine.detokenise import Detokeniser, WindowJoiner
 from inference.engine.kv import KVPool
 from inference.engine.loading import LoadedModel, logits_differ
 from inference.engine.runner import Runner
@@ -56,7 +56,7 @@ def _paged_logits(runner: Runner, ids: list[int]) -> tuple[torch.Tensor, list[in
         request=GenerationRequest(id="probe"),
         tokens=[],
         prompt_length=0,
-        detokeniser=Detokeniser(ByteJoiner(lambda _: b"")),
+        detokeniser=Detokeniser(WindowJoiner(lambda _: "")),
         queued_ns=0,
         blocks=block_table(range(runner.pool.blocks - 1, runner.pool.blocks - 1 - blocks, -1)),
     )

@@ -44,25 +44,28 @@ def choose(logits: torch.Tensor, work: list[Work], device: Device) -> list[Choic
 
     `logits` is `[Σ keep, vocabulary]`, as `ModelRunner.run` returns it for the same work.
     """
-    best, finite, rows = _most_probable(logits, device)
+    best, rows = _most_probable(logits, device)
+    any_broken = bool(best) and min(best) < 0
     choices: list[Choice | None] = []
     row = 0
     for part in work:
-        keep = part.keep
-        if not keep:
+        if not part.completes:
             choices.append(NOTHING)
             continue
         sequence, drafts = part.sequence, part.drafts
-        if not all(finite[row : row + keep]):
+        own = best[row : row + 1 + len(drafts)]
+        if any_broken and min(own) < 0:
             choices.append(None)
-        elif sequence.plain and sequence.num_output >= sequence.request.min_tokens:
+        elif not sequence.plain or sequence.num_output < sequence.request.min_tokens:
+            choices.append(_choose(rows[row : row + len(own)], sequence, drafts))
+        elif drafts:
             right = 0
-            while right < len(drafts) and best[row + right] == drafts[right]:
+            while right < len(drafts) and own[right] == drafts[right]:
                 right += 1
-            choices.append(Choice(best[row : row + right + 1], None))
+            choices.append(Choice(own[: right + 1], None))
         else:
-            choices.append(_choose(rows[row : row + keep], sequence, drafts))
-        row += keep
+            choices.append(Choice(own, None))
+        row += len(own)
     return choices
 
 
@@ -90,15 +93,15 @@ def uniform(seed: int, place: int) -> float:
     return (int.from_bytes(digest, "little") >> 12) * 2.0**-52
 
 
-def _most_probable(logits: torch.Tensor, device: Device) -> tuple[list[int], list[bool], Any]:
-    """Argmax of each row, whether it is finite, and the rows themselves for whoever needs more."""
-    if logits.device.type == "cpu":
-        rows = logits.float().numpy()
-        best = rows.argmax(axis=1)  # on CPU ten times faster than torch's; a row with a NaN gives its place
-        return best.tolist(), numpy.isfinite(rows[numpy.arange(len(best)), best]).tolist(), rows
-    value, found = logits.max(dim=-1)
-    ids = device.fetch(torch.where(torch.isfinite(value), found, -1))
-    return ids, [token_id >= 0 for token_id in ids], _DeviceRows(logits, device)
+def _most_probable(logits: torch.Tensor, device: Device) -> tuple[list[int], Any]:
+    """Argmax of each row (−1 where it is not finite), and the rows themselves for whoever needs more."""
+    if logits.device.type != "cpu":
+        value, found = logits.max(dim=-1)
+        return device.fetch(torch.where(torch.isfinite(value), found, -1)), _DeviceRows(logits, device)
+    rows = logits.float().numpy()
+    best = rows.argmax(axis=1)  # on CPU ten times faster than torch's; a row with a NaN gives its place
+    finite = numpy.isfinite(rows[numpy.arange(len(best)), best])
+    return (best if finite.all() else numpy.where(finite, best, -1)).tolist(), rows
 
 
 class _DeviceRows:

@@ -48,7 +48,7 @@ class Work:
     @property
     def completes(self) -> bool:
         """Whether all known tokens are computed after it, so that a new one can be sampled."""
-        return self.sequence.num_computed + self.tokens == self.sequence.num_tokens
+        return self.sequence.num_computed + self.tokens == len(self.sequence.tokens)
 
     @property
     def keep(self) -> int:

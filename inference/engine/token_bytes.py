@@ -16,7 +16,9 @@ def _byte_letters() -> dict[str, int]:
     return letters | {chr(256 + number): byte for number, byte in enumerate(others)}
 
 
-BYTE_OF_LETTER = _byte_letters()
+#: letters to bytes as characters; what is no such letter becomes a character that is no byte
+AS_BYTES = {number: 0xFFFF for number in range(256)}
+AS_BYTES |= {ord(letter): byte for letter, byte in _byte_letters().items()}
 
 
 class TokenBytes:
@@ -30,6 +32,7 @@ class TokenBytes:
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = getattr(tokenizer, "backend_tokenizer", None) or tokenizer
         self._known: dict[int, bytes] = {}
+        self.ascii: dict[int, str] = {}  # what the tokens add that are whole ASCII characters, as they occur
         self._special = {
             number for number, token in self._added().items() if getattr(token, "special", False)
         }
@@ -37,7 +40,10 @@ class TokenBytes:
 
     def shown(self, token_id: int) -> bytes:
         """What the token adds to a text; nothing for special tokens and unknown ids."""
-        return b"" if token_id in self._special else self.of(token_id)
+        found = b"" if token_id in self._special else self.of(token_id)
+        if found.isascii():
+            self.ascii[token_id] = found.decode("ascii")
+        return found
 
     def of(self, token_id: int) -> bytes:
         """What the token stands for; a special token for its own name."""
@@ -51,9 +57,10 @@ class TokenBytes:
         if token is None:
             return b""
         if self.joined:
-            if all(letter in BYTE_OF_LETTER for letter in token):
-                return bytes(BYTE_OF_LETTER[letter] for letter in token)
-            return bytes(token.encode())
+            try:
+                return bytes(token.translate(AS_BYTES).encode("latin-1"))
+            except UnicodeEncodeError:  # an added token, written as it is
+                return bytes(token.encode())
         byte = BYTE_TOKEN.fullmatch(token)
         return bytes([int(byte[1], 16)]) if byte else bytes(token.replace(SPACE, " ").encode())
 

@@ -23,7 +23,7 @@ def by_window(tokenizer: Tokenizer) -> Joiner:
 
 
 def by_bytes(tokenizer: Tokenizer) -> Joiner:
-    return ByteJoiner(TokenBytes(tokenizer).shown)
+    return ByteJoiner(TokenBytes(tokenizer))
 
 
 @pytest.mark.parametrize("joiner", [by_window, by_bytes])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.engine.detokenise import ByteJoiner, Detokeniser
+from inference.engine.detokenise import Detokeniser, WindowJoiner
 from inference.engine.kv import BlockManager
 from inference.engine.sequence import Sequence
 from inference.requests import GenerationRequest
@@ -14,7 +14,7 @@ def sequence(tokens: list[int], namespace: str = "") -> Sequence:
         request=GenerationRequest(id="r", namespace=namespace),
         tokens=list(tokens),
         prompt_length=len(tokens),
-        detokeniser=Detokeniser(ByteJoiner(lambda _: b"")),
+        detokeniser=Detokeniser(WindowJoiner(lambda _: "")),
         queued_ns=0,
     )
 

@@ -13,7 +13,7 @@ from transformers.generation.logits_process import (
 )
 
 from inference.engine import sampler
-from inference.engine.detokenise import ByteJoiner, Detokeniser
+from inference.engine.detokenise import Detokeniser, WindowJoiner
 from inference.engine.device import CpuDevice
 from inference.engine.engine import _seed
 from inference.engine.scheduler import Work
@@ -31,7 +31,7 @@ def sequence(
 ) -> Sequence:
     """A sequence whose tokens are all computed but the last."""
     request = GenerationRequest(id="r", **fields)
-    detokeniser = Detokeniser(ByteJoiner(lambda _: b""))
+    detokeniser = Detokeniser(WindowJoiner(lambda _: ""))
     one = new_sequence(1, request, list(prompt), detokeniser, end_ids=ends, seed=_seed(request), queued_ns=0)
     for token_id in output:
         append(one, token_id)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from inference.engine.detokenise import ByteJoiner, Detokeniser
+from inference.engine.detokenise import Detokeniser, WindowJoiner
 from inference.engine.loading import LoadedModel
 from inference.engine.options import EngineOptions
 from inference.engine.scheduler import Step
@@ -300,7 +300,7 @@ def test_a_shared_prefix_is_drafted_from_once(bench: Make, exact: LoadedModel) -
 
 
 def sequence(tokens: list[int]) -> Sequence:
-    detokeniser = Detokeniser(ByteJoiner(lambda _: b""))
+    detokeniser = Detokeniser(WindowJoiner(lambda _: ""))
     request = GenerationRequest(id="r", max_tokens=100)
     return new_sequence(1, request, tokens, detokeniser, end_ids=frozenset(), seed=None, queued_ns=0)
 
