@@ -140,7 +140,9 @@ async def test_what_cannot_be_served_is_refused_and_others_go_on(target: EngineT
     assert refused.outcome == "rejected"
     assert "KV cache has room for 256" in (refused.error or "")
     assert trace.queued_ns is None
-    _, duplicate = (await asyncio.gather(*[run(target, request("same", max_tokens=30)) for _ in range(2)]))[1]
+    _, duplicate = (await asyncio.gather(*[run(target, request("same", max_tokens=200)) for _ in range(2)]))[
+        1
+    ]
     assert duplicate.outcome == "rejected"
 
 
