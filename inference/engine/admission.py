@@ -5,7 +5,7 @@ import threading
 
 from inference.engine.loading import LoadedModel
 from inference.errors import RequestRejected
-from inference.requests import MAX_LOGPROBS, PRIORITIES, GenerationRequest
+from inference.requests import MAX_LOGPROBS, PRIORITIES, GenerationRequest, Priority
 
 
 class Busy(RequestRejected):
@@ -23,7 +23,7 @@ class Admission:
         self._max_model_tokens = max_model_tokens
         self._pool_tokens = pool_tokens
         self._max_open = max_open
-        self._open: dict[str, str] = {}  # id → priority
+        self._open: dict[str, Priority] = {}  # by id
         self._count = dict.fromkeys(PRIORITIES, 0)
         self._lock = threading.Lock()
 

@@ -46,7 +46,7 @@ class EngineOptions:
     max_waiting: int = 4096  # requests of one priority; one more is refused at once
     speculate: str | None = None  # "ngram" (prompt lookup) or "draft:PATH" (a small model)
     speculate_tokens: int = 5  # the most that are guessed for one sequence in a step
-    speculate_max_batch: int = 8  # with more sequences in a decode step, nothing is guessed
+    speculate_max_batch: int = 2  # with more sequences in a decode step, nothing is guessed
     cuda_graphs: str = "load"  # decode steps on a GPU are recorded: off, lazy (at first use) or load
     step_limit_s: float = 180.0  # a step that takes longer is stuck: the process ends and says so
 

@@ -118,3 +118,13 @@ def test_stop_strings_do_not_count_before_they_may() -> None:
     assert not detokeniser.stopped
     assert detokeniser.add(2) == ""
     assert detokeniser.stopped
+
+
+def test_case_3_a_stop_string_in_the_last_bytes_is_found_at_the_end() -> None:
+    tokenizer = sentencepiece()
+    joiner = WindowJoiner(tokenizer.decode, frozenset(range(1, 257)))
+    detokeniser = Detokeniser(joiner, ("END",))
+    given = [detokeniser.add(tokenizer.token_to_id(f"<0x{byte:02X}>")) for byte in b"an END here"]
+    assert not any(given)  # the run of bytes is not over
+    assert detokeniser.flush() == "an "
+    assert detokeniser.stopped

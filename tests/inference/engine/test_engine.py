@@ -330,6 +330,15 @@ def test_case_9_a_seeded_request_is_the_same_alone_and_in_company(bench: Make) -
     assert engine.run(prompt(9), max_tokens=20, temperature=1.0, seed=43).ids != alone.ids
 
 
+@pytest.mark.parametrize("penalty", [1.3, 0.8])
+def test_the_repetition_penalty_is_that_of_transformers(
+    bench: Make, llama: LoadedModel, penalty: float
+) -> None:
+    ids = prompt(9)
+    expected = reference(llama.model, ids, 30, repetition_penalty=penalty)
+    assert bench().run(ids, max_tokens=30, repetition_penalty=penalty).ids == expected
+
+
 def test_case_10_a_tiny_temperature_equals_argmax(bench: Make) -> None:
     engine = bench()
     greedy = engine.run(prompt(9), max_tokens=20)

@@ -61,10 +61,10 @@ def fair() -> LoadedModel:
 @pytest.fixture(params=["ngram", "exact", "fair"])
 def speculating(request: pytest.FixtureRequest, bench: Make) -> Make:
     """Makes engines that guess, by each method."""
-    if request.param == "ngram":
-        return lambda *positional, **options: bench(*positional, speculate="ngram", **options)
-    draft = request.getfixturevalue(request.param)
-    return lambda *positional, **options: bench(*positional, draft=draft, **options)
+    method: dict[str, Any] = {"speculate": "ngram"}
+    if request.param != "ngram":
+        method = {"draft": request.getfixturevalue(request.param)}
+    return lambda **options: bench(**({"speculate_max_batch": 8} | method | options))
 
 
 def steps_of(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[list[tuple[int, int]]]:
