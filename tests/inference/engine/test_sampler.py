@@ -231,7 +231,7 @@ def test_drafts_do_not_change_the_distribution() -> None:
 
 def test_drafts_do_not_change_a_seeded_answer() -> None:
     logits = torch.randn(4, 30, generator=torch.Generator().manual_seed(9))
-    fields = {"temperature": 1.3, "seed": 5, "frequency_penalty": 0.7, "min_tokens": 2}
+    fields: dict[str, Any] = {"temperature": 1.3, "seed": 5, "frequency_penalty": 0.7, "min_tokens": 2}
     one = sequence(ends=frozenset({0}), **fields)
     plain = []
     for row in logits:
