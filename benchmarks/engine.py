@@ -1,0 +1,228 @@
+"""Measure the engine beside its peers and the limits of the machine, in one run.
+
+    python -P benchmarks/engine.py --dtype bfloat16,float32 --threads 2 \\
+        --peer vllm=/path/to/venv/bin/python --peer llama.cpp=/path/to/venv/bin/python
+
+Each peer runs in its own environment and process (`benchmarks/peers/`), is loaded once, and gets the same
+token ids. Product and peer are measured in turn, so that other work on the machine falls on both alike; a
+row has the medians and ranges of all repetitions, tokens by the wall and processor seconds beside them.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks import arguments as asked
+from benchmarks import (
+    gguf_files,
+    limits,
+    machine,
+    overhead,
+    pairs,
+    queueing,
+    switches,
+    tables,
+    timing,
+    workloads,
+)
+from benchmarks.peers.protocol import Absent, Setup
+from benchmarks.worker import ROOT, Worker
+
+LOGS = ROOT / "var" / "benchmarks" / "logs"
+PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "overhead": overhead.run,
+    "queue": queueing.run,
+    "timing": timing.run,
+    "switches": switches.run,
+}
+
+
+def say(line: str = "") -> None:
+    print(line, flush=True)
+
+
+def start(module: str, python: str, setup: Setup, name: str) -> Worker:
+    log = LOGS / f"{name}-{setup.dtype}.log"
+    return Worker(module, python, setup, {"TQDM_DISABLE": "1"}, log)
+
+
+def start_peer(peer: asked.PeerArguments, arguments: argparse.Namespace, dtype: str) -> Worker:
+    """The peer with the model loaded; raises Absent with the reason."""
+    model = arguments.model
+    if peer.name == "llama.cpp":
+        folder = arguments.gguf or ROOT / "var" / "benchmarks"
+        packed = gguf_files.source(ROOT / "var" / "downloads", folder)
+        if packed is None:
+            raise Absent("there is no GGUF file of the default model: var/downloads has no wheel")
+        model = gguf_files.convert(packed, dtype, folder)
+    setup = Setup(model=str(model), dtype=dtype, threads=arguments.threads, options=peer.options)
+    return start(peer.module, peer.python, setup, peer.name)
+
+
+class Run:
+    """All pairs of one precision; what is found goes into `found` as it comes."""
+
+    def __init__(self, arguments: argparse.Namespace, dtype: str, peaks: machine.Peaks) -> None:
+        self.arguments, self.dtype, self.peaks = arguments, dtype, peaks
+        self.found: dict[str, list[Any]] = {"pairs": [], "poisson": [], "absent": []}
+        self.rows: list[tuple[str, ...]] = []
+        self.poisson_rows: list[tuple[str, ...]] = []
+        self._shape = limits.shape_of(arguments.model)
+
+    def all(self) -> None:
+        options = dict(self.arguments.engine)
+        setup = Setup(
+            model=str(self.arguments.model),
+            dtype=options.pop("dtype", self.dtype),
+            threads=self.arguments.threads,
+            options=options,
+        )
+        product = start("product", sys.executable, setup, "product")
+        say(f"PhaseGate {self.dtype}: {json.dumps(product.facts['engine'])}")
+        try:
+            for peer in asked.peers(self.arguments):
+                self._beside(product, peer)
+        finally:
+            product.close()
+
+    def _beside(self, product: Worker, peer: asked.PeerArguments) -> None:
+        dtype = peer.dtype or self.dtype
+        try:
+            other = start_peer(peer, self.arguments, dtype)
+        except Absent as error:
+            self._leave_out(peer.name, "everything", error)
+            return
+        facts = other.facts
+        say(f"{facts['name']} {facts['version']} {dtype}: loaded in {facts['load_s']:.0f} s")
+        try:
+            for name in workloads.NAMES:
+                if name in self.arguments.only:
+                    self._pair(product, other, peer.name, dtype, name)
+            if workloads.POISSON in self.arguments.only:
+                self._poisson(product, other, peer.name)
+        finally:
+            other.close()
+
+    def _pair(self, product: Worker, other: Worker, peer: str, dtype: str, name: str) -> None:
+        work = workloads.build(name, self.arguments.scale)
+        pair = pairs.Pair(name, work.text, peer, self.dtype, dtype, work.counted)
+        try:
+            pairs.measure(pair, product, other, work.job, self.arguments.repetitions)
+        except Absent as error:
+            self._leave_out(peer, name, error)
+            return
+        limit = limits.limit(self._shape, work.job, self.dtype, self.peaks)
+        self.found["pairs"].append(pair.as_json() | {"limit": asdict(limit)})
+        self.rows.append(tables.pair_row(pair, limit))
+        say(f"  {name}: {tables.spread(pair.product_rate)} against {tables.spread(pair.other_rate)} tokens/s")
+
+    def _poisson(self, product: Worker, other: Worker, peer: str) -> None:
+        """At 70 % of what the slower of both can do; the rate comes from their pair on `mixed`."""
+        mixed = workloads.build("mixed", self.arguments.scale)
+        try:
+            capacity = min(mixed.counted / one.run(mixed.job).result.wall_s for one in (product, other))
+            job, rate = workloads.poisson(mixed, capacity, self.arguments.poisson_requests)
+            runs: dict[str, list[Any]] = {"PhaseGate": [], peer: []}
+            for _ in range(self.arguments.repetitions):
+                runs["PhaseGate"].append(product.run(job))
+                runs[peer].append(other.run(job))
+        except Absent as error:
+            self._leave_out(peer, workloads.POISSON, error)
+            return
+        for side, measured in runs.items():
+            figures = pairs.latencies(measured)
+            loads = f"{min(m.load for m in measured):.1f}–{max(m.load for m in measured):.1f}"
+            row = {"side": side, "peer": peer, "dtype": self.dtype, "requests_per_s": rate, **figures}
+            self.found["poisson"].append(row)
+            cells = [tables.number(value) for value in (rate, *figures.values())]
+            self.poisson_rows.append((f"{side} {self.dtype}", *cells, loads))
+
+    def _leave_out(self, peer: str, what: str, error: Absent) -> None:
+        say(f"  {peer}, {what}: left out, {error}")
+        self.found["absent"].append({"peer": peer, "what": what, "dtype": self.dtype, "reason": str(error)})
+
+
+def compare(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Product, peers and limits, for each precision asked for."""
+    peaks = machine.measure(arguments.threads)
+    say(describe(peaks))
+    for name in asked.absent(arguments):
+        say(f"{name}: left out, no --peer {name}=PYTHON was given")
+    found: dict[str, Any] = {"peaks": asdict(peaks), "pairs": [], "poisson": [], "absent": []}
+    rows, poisson_rows = [], []
+    for dtype in arguments.dtype:
+        one = Run(arguments, dtype, peaks)
+        with suppress(KeyboardInterrupt):  # what is measured so far is still told
+            one.all()
+        for name, values in one.found.items():
+            found[name] += values
+        rows += one.rows
+        poisson_rows += one.poisson_rows
+    say()
+    say(tables.text(tables.PAIR_HEAD, rows, markdown=arguments.markdown))
+    if poisson_rows:
+        say(f"\nPoisson arrivals at {workloads.POISSON_SHARE:.0%} of the slower side's capacity on mixed:")
+        say(tables.text(tables.POISSON_HEAD, poisson_rows, markdown=arguments.markdown))
+    return found
+
+
+def describe(peaks: machine.Peaks) -> str:
+    int8 = f", {peaks.int8_ops / 1e9:.0f} in 8 bits" if peaks.int8_ops else ""
+    return (
+        f"At most {peaks.fma_flops / 1e9:.0f} GFLOP/s in float32 and "
+        f"{peaks.bfloat16_flops / 1e9:.0f} in bfloat16{int8}; "
+        f"{peaks.read_bytes / 1e9:.1f} GB/s from memory ({peaks.source})."
+    )
+
+
+def surroundings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What must be known to judge the figures later."""
+    return {
+        "measured_at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "processor": processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "threads": arguments.threads,
+        "scale": arguments.scale,
+        "repetitions": arguments.repetitions,
+        "model": arguments.model.name,
+        "python": platform.python_version(),
+    }
+
+
+def processor() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def main() -> None:
+    parser = asked.parser()
+    arguments = parser.parse_args()
+    asked.check(arguments, parser)
+    before = os.getloadavg()[0]
+    chosen = [name for name in asked.PARTS if getattr(arguments, name)]
+    found: dict[str, Any] = surroundings(arguments)
+    say(f"{found['processor']}, {found['cores']} cores, {arguments.threads} threads, load {before:.1f}")
+    if chosen:
+        for name in chosen:
+            found[name] = PARTS[name](arguments)
+    else:
+        found |= compare(arguments)
+    found["load"] = [before, os.getloadavg()[0]]
+    say(f"\nLoad of the machine: {before:.1f} before, {found['load'][1]:.1f} after.")
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
