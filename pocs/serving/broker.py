@@ -1,5 +1,7 @@
 """Connections to the broker for live inference, and how they fail: soon, and never silently mended."""
 
+from collections.abc import Sequence
+
 import redis
 import redis.asyncio
 from redis.asyncio.retry import Retry
@@ -50,21 +52,25 @@ class Subscription:
 
 async def desk_states(connection: redis.asyncio.Redis) -> dict[str, bytes]:
     """The packed state of each living desk, by name."""
-    names = sorted(await connection.smembers(wire.DESKS))
+    names = sorted(wire.as_bytes(name) for name in await connection.smembers(wire.DESKS))
     if not names:
         return {}
     states = await connection.mget([wire.state_key(name.decode()) for name in names])
     gone = [name for name, state in zip(names, states, strict=True) if state is None]
     if gone:
         await connection.srem(wire.DESKS, *gone)
-    return {name.decode(): state for name, state in zip(names, states, strict=True) if state is not None}
+    return _living(names, states)
 
 
 def desk_states_now(url: str) -> tuple[dict[str, bytes], int]:
     """The same for pages, with the number of waiting requests; raises redis.RedisError."""
     with redis.Redis.from_url(url, socket_timeout=2, socket_connect_timeout=2) as connection:
-        names = sorted(connection.smembers(wire.DESKS))
+        names = sorted(wire.as_bytes(name) for name in connection.smembers(wire.DESKS))
         depth = connection.llen(wire.QUEUE)
         states = connection.mget([wire.state_key(name.decode()) for name in names]) if names else []
-        living = zip(names, states, strict=True)
-        return {name.decode(): state for name, state in living if state is not None}, depth
+        return _living(names, states), depth
+
+
+def _living(names: list[bytes], states: Sequence[bytes | str | None]) -> dict[str, bytes]:
+    pairs = zip(names, states, strict=True)
+    return {name.decode(): wire.as_bytes(state) for name, state in pairs if state is not None}

@@ -20,6 +20,7 @@ from redis.exceptions import RedisError
 from pocs.runs.seat import EngineSeat
 from pocs.serving import broker, wire
 from pocs.serving.answering import Answering
+from pocs.serving.ending import end_all
 from pocs.serving.engines import Engines
 from pocs.serving.errors import ApiError, unavailable
 from pocs.serving.limits import Limits
@@ -68,8 +69,12 @@ class Desk:
         self._loop = asyncio.get_running_loop()
         self._ending, self._wake, self._outgoing = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._ready.set()
-        wake = self._loop.call_soon_threadsafe
-        unlisten = self._seat.listen(lambda: wake(self._wake.set))
+        loop = self._loop
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(self._wake.set)
+
+        unlisten = self._seat.listen(wake)
         try:
             while not self._ending.is_set():
                 try:
@@ -79,6 +84,8 @@ class Desk:
                 except Exception:
                     logger.exception("the live desk fell over and starts again")
                 await self._abort_all(unavailable("The engine worker lost the broker.", code="broker_lost"))
+                await self._engines.settle()
+                self._seat.unshare()
                 if not self._ending.is_set():
                     await asyncio.sleep(AGAIN_AFTER_S)
         finally:
@@ -93,25 +100,22 @@ class Desk:
         try:
             await subscription.open(wire.BELL, wire.desk_channel(self.name))
             ending = asyncio.create_task(self._ending.wait())
-            parts = [
-                self._listen(subscription),
-                self._beat(client),
-                self._send_out(client),
-                self._dispatch(client),
-            ]
-            tasks = [ending, *(asyncio.create_task(part) for part in [*parts, self._engines.watch()])]
+            dispatching = asyncio.create_task(self._dispatch(client))
+            parts = [self._listen(subscription), self._beat(client), self._send_out(client)]
+            others = [asyncio.create_task(part) for part in [*parts, self._engines.watch()]]
             try:
-                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                done, _ = await asyncio.wait(
+                    [ending, dispatching, *others], return_when=asyncio.FIRST_COMPLETED
+                )
+                await end_all([dispatching])  # nothing more is taken in
                 if ending in done:
                     await self._abort_all(unavailable("The engine worker ends.", code="engine_worker_lost"))
                     await self._send_now(client)
-                    await client.delete(wire.state_key(self.name))
             finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
+                await end_all([ending, dispatching, *others])
             for task in done - {ending}:
                 task.result()  # raises what broke
+            await client.delete(wire.state_key(self.name))
         finally:
             await subscription.close()
             await client.aclose()
@@ -122,8 +126,6 @@ class Desk:
             answering.leave(reason)
         tasks = [answering.task for answering in self._open.values() if answering.task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._engines.settle()
-        self._seat.unshare()
 
     # -- taking requests in -----------------------------------------------------------------------------
 

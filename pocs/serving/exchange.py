@@ -5,6 +5,7 @@ import json
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any
 
+from pocs.serving.ending import end_all
 from pocs.serving.errors import ApiError
 
 Message = MutableMapping[str, Any]
@@ -60,9 +61,7 @@ class Exchange:
                 raise Gone
             await task
         finally:
-            leaving.cancel()
-            task.cancel()
-            await asyncio.gather(task, leaving, return_exceptions=True)
+            await end_all([task, leaving])
 
     async def _left(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

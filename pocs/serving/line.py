@@ -12,6 +12,7 @@ from uuid import uuid4
 from redis.exceptions import RedisError
 
 from pocs.serving import broker, wire
+from pocs.serving.ending import end_all
 from pocs.serving.errors import ApiError, unavailable
 from pocs.serving.limits import Limits
 from pocs.serving.ticket import BrokerLost, Ticket, Waiting
@@ -96,8 +97,7 @@ class Line:
 
     async def close(self) -> None:
         if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.gather(self._listening, return_exceptions=True)
+            await end_all([self._listening])
         await self._client.aclose()
 
     # -- the queue ------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Line:
             raise unavailable(text, code="waited_too_long")
         holders = [state["holder"] for state in desks.values()]
         run_id = holders[0]["run_id"] if all(holders) else None
-        return Waiting(depth=depth or 0, run_id=run_id)
+        return Waiting(depth=depth if isinstance(depth, int) else 0, run_id=run_id)
 
     # -- answers ----------------------------------------------------------------------------------------
 

@@ -30,3 +30,21 @@ class ModelSwitch(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source or '—'} → {self.target or '—'}"
+
+    @property
+    def load_s(self) -> float | None:
+        """Until the new model was loaded, or had failed to."""
+        return _seconds(self.report["stages_ms"].get("load"))
+
+    @property
+    def first_good_token_s(self) -> float | None:
+        """From the start of the switch; None where it came to nothing."""
+        return _seconds(self.report["first_good_token_ms"])
+
+    @property
+    def total_s(self) -> float | None:
+        return _seconds(self.report["total_ms"])
+
+
+def _seconds(ms: float | None) -> float | None:
+    return None if ms is None else ms / 1e3

@@ -51,8 +51,8 @@ async def prune(client: redis.asyncio.Redis) -> None:
             await client.lrem(wire.QUEUE, 1, data)  # type: ignore[arg-type]
 
 
-def _read(data: bytes) -> Entry | None:
+def _read(data: bytes | str) -> Entry | None:
     try:
-        return Entry.unpacked(data)
+        return Entry.unpacked(wire.as_bytes(data))
     except (TypeError, ValueError, msgpack.UnpackException):
         return None

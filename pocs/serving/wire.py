@@ -92,6 +92,12 @@ def unpacked(data: bytes) -> list[Message]:
     return msgpack.unpackb(data)
 
 
+def as_bytes(data: bytes | str) -> bytes:
+    """What our connections give, whatever their type says: they decode nothing."""
+    assert isinstance(data, bytes)
+    return data
+
+
 def state_packed(state: dict[str, Any]) -> str:
     return json.dumps(state)
 

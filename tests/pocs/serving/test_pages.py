@@ -140,15 +140,15 @@ def test_switches_that_concern_the_project(cast: Cast, page_as: PageAs, told: Ca
     assert page.count("another project's") == 2
     assert "Secret" not in page
     assert "It is broken." in page
-    assert "1,234" in page
+    assert ">1.2<" in page
     assert ModelSwitch.objects.count() == 4
 
 
 def test_a_switch_outlives_its_target(cast: Cast) -> None:
     target = make_target(cast.project)
-    switch = services.switch_record(Switched(None, target.pk, None, report()))
+    services.switch_record(Switched(None, target.pk, None, report()))
     target.delete()
-    switch.refresh_from_db()
+    switch = ModelSwitch.objects.get()
     assert switch.target is None
     assert switch.report["outcome"] == "switched"
 
