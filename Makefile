@@ -71,7 +71,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 types: $(STAMP)
-	$(BIN)/mypy -p phasegate -p pocs -p inference
+	$(BIN)/mypy -p phasegate -p pocs -p inference -p benchmarks
 
 schema: $(STAMP)
 	DJANGO_SETTINGS_MODULE=phasegate.settings.test $(PY) manage.py makemigrations --check --dry-run

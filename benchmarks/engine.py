@@ -13,6 +13,7 @@ import datetime
 import json
 import os
 import platform
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -158,10 +159,11 @@ def compare(arguments: argparse.Namespace) -> dict[str, Any]:
         say(f"{name}: left out, no --peer {name}=PYTHON was given")
     found: dict[str, Any] = {"peaks": asdict(peaks), "pairs": [], "poisson": [], "absent": []}
     rows, poisson_rows = [], []
-    for dtype in arguments.dtype:
-        one = Run(arguments, dtype, peaks)
-        with suppress(KeyboardInterrupt):  # what is measured so far is still told
+    runs = [Run(arguments, dtype, peaks) for dtype in arguments.dtype]
+    with suppress(KeyboardInterrupt):  # what is measured so far is still told
+        for one in runs:
             one.all()
+    for one in runs:
         for name, values in one.found.items():
             found[name] += values
         rows += one.rows
@@ -205,7 +207,13 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def stop(*_: object) -> None:
+    """Ended from outside, it still tells what it has measured."""
+    raise KeyboardInterrupt
+
+
 def main() -> None:
+    signal.signal(signal.SIGTERM, stop)
     parser = asked.parser()
     arguments = parser.parse_args()
     asked.check(arguments, parser)

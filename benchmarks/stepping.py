@@ -37,6 +37,9 @@ class IdleRunner:
         self.pool, self.buffers_bytes = runner.pool, 0
         self._logits = torch.randn(most, vocabulary)
 
+    def release_plain_weights(self) -> None:
+        """Nothing: it has none."""
+
     def run(self, step: Any) -> torch.Tensor:
         return self._logits[: sum(work.keep for work in step.work)]
 

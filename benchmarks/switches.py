@@ -64,7 +64,7 @@ def build(name: str, model: Path, scale: float) -> workloads.Workload:
         return workloads.build(name, scale)
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=True)
+    tokenizer: Any = AutoTokenizer.from_pretrained(model, local_files_only=True)
     messages = [{"role": "user", "content": TEXTS[name]}]
     ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)["input_ids"]
     out = max(1, round(TEXT_OUT * scale))
