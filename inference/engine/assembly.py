@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inference.engine.cpu import CpuAttention
-from inference.engine.cuda_runner import place, prove_on_gpu
+from inference.engine.cuda_runner import CudaRunner, place, prove_on_gpu
 from inference.engine.device import Device
 from inference.engine.kv import KVPool, bytes_per_token
 from inference.engine.loading import LoadedModel
@@ -59,6 +59,11 @@ def _assemble(
         for (loaded, path), pool in zip(models, pools, strict=True):
             proven = _prove(loaded, path, pool, options, device)
             found.append(PagedModel(loaded, pool, proven.runner, proven.kernels))
+    for model in found:
+        if isinstance(model.runner, CudaRunner) and model.runner.graphs is not None:
+            recorded_ms = model.runner.graphs.recorded_ms
+            load_ms["graphs"] = load_ms.get("graphs", 0.0) + recorded_ms
+            load_ms["probe"] -= recorded_ms
     return found
 
 

@@ -23,7 +23,7 @@ from transformers import PreTrainedModel
 
 from inference.engine import attention
 from inference.engine.attention import AttentionBackend, Batch, PagedCache, Rule
-from inference.engine.cuda import Plan, fixed_plan
+from inference.engine.cuda_plan import Plan, fixed_plan
 from inference.engine.device import Device
 from inference.engine.kv import KVPool
 from inference.engine.loading import logits_differ
@@ -168,7 +168,8 @@ class DecodeGraphs:
         return len(self._replays)
 
     def facts(self) -> dict[str, Any]:
-        return {"graphs": self.count, "graphs_ms": self.recorded_ms, "graphs_off": self.reason}
+        """What belongs into the evidence."""
+        return {"graphs": self.count, "graphs_off": self.reason}
 
     @torch.inference_mode()
     def record_all(self) -> None:
@@ -248,8 +249,8 @@ class DecodeGraphs:
         inputs = Inputs(self._staged, shape)
         inputs.table.fill(self._pool.blocks)
         self._pad(inputs, 0)
-        vocabulary = self._model.get_input_embeddings().weight.shape[0]
-        inputs.ids[:] = numpy.arange(shape.rows) % vocabulary
+        embedding: Any = self._model.get_input_embeddings()
+        inputs.ids[:] = numpy.arange(shape.rows) % embedding.weight.shape[0]
         self._copy(shape)
         try:
             plain = self._forward(shape).clone()

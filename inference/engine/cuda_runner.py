@@ -1,6 +1,7 @@
 """A model on a GPU: its weights moved there, its steps proven, and its decode steps recorded."""
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -47,7 +48,8 @@ def place(loaded: LoadedModel, device: Device) -> None:
             f"The weights of {loaded.name} need {needed / _MIB:.0f} MiB, "
             f"but only {free / _MIB:.0f} MiB of memory are free on {device.name}."
         )
-    loaded.model.to(device.torch_device)
+    model: Any = loaded.model
+    model.to(device.torch_device)
 
 
 def prove_on_gpu(

@@ -216,7 +216,7 @@ class CudaDevice:
         self.clock.set_anchor()
         self._start, self._end = api.Event(enable_timing=True), api.Event(enable_timing=True)
         self._start_ns = 0
-        self._ended = self._on_host = False
+        self._ended = self._waited = self._on_host = False
         self._running = self._guessed = False
 
     def tensors(self, *columns: list[int]) -> list[torch.Tensor]:
@@ -234,7 +234,7 @@ class CudaDevice:
 
     def begin(self, start_ns: int) -> None:
         self._start_ns = start_ns
-        self._ended = self._on_host = False
+        self._ended = self._waited = self._on_host = False
         self._running = True
         if self.uses_events:
             self._start.record()
@@ -244,6 +244,7 @@ class CudaDevice:
             self._mark_end()
         else:
             self._guessed = True
+        self._waited = len(ids) > 0  # of a step that completes nobody's tokens there is nothing to wait for
         return ids.tolist()
 
     def rows(self, logits: torch.Tensor) -> torch.Tensor:
@@ -251,11 +252,11 @@ class CudaDevice:
         return logits.to("cpu")
 
     def finish(self) -> Stamps:
-        fetched, guessed = self._ended, self._guessed
+        guessed = self._guessed
         self._running = self._guessed = False
         self._mark_end()
         if not self.uses_events:
-            if not fetched:
+            if not self._waited:
                 self.api.synchronize(self.index)
             return Stamps(self._start_ns, time.monotonic_ns())
         self._end.synchronize()

@@ -8,7 +8,8 @@ import torch
 
 from inference.engine.attention import Batch, Rule, Span
 from inference.engine.cpu import CpuAttention
-from inference.engine.cuda import CudaAttention, fixed_plan
+from inference.engine.cuda import CudaAttention
+from inference.engine.cuda_plan import fixed_plan
 from inference.engine.kv import KVPool
 from tests.inference.engine.fake_cuda import fake_device, plain_varlen
 

@@ -131,6 +131,24 @@ def test_without_events_the_clock_of_the_host_stamps() -> None:
     assert cuda.synchronised == before  # the fetch has waited
     step(device, fetch=False)
     assert (cuda.recorded, cuda.synchronised) == (recorded, before + 1)
+    device.begin(time.monotonic_ns())
+    assert device.fetch(torch.tensor([], dtype=torch.long)) == []  # of a chunk there is nothing to fetch
+    device.finish()
+    assert cuda.synchronised == before + 2
+
+
+def test_a_step_in_which_somebody_guesses_begins_with_that() -> None:
+    at = [0.0]
+    device = fake_device(lambda: at[0])
+    passed_ms = (time.monotonic_ns() - device.clock._at_ns) / MS
+    begun_ns = time.monotonic_ns()
+    at[0] = passed_ms + 5.0  # the forward pass: far behind the guesses
+    device.fetch(torch.tensor([4]))  # a draft, while the step is scheduled
+    device.begin(begun_ns)
+    device.fetch(torch.tensor([1]))
+    assert device.finish().start_ns == begun_ns
+    device.begin(begun_ns)
+    assert device.finish().start_ns > begun_ns
 
 
 def test_the_anchor_is_set_anew_between_steps(monkeypatch: pytest.MonkeyPatch) -> None:

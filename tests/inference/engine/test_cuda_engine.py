@@ -79,6 +79,8 @@ def test_mixed_and_recorded_steps_equal_generate(device: CudaDevice, kind: str) 
     graphs = runner(bench).graphs
     assert graphs is not None
     assert (graphs.reason, graphs.replays > 4) == (None, True)
+    assert bench.engine.load_ms["graphs"] > 0
+    assert bench.engine.load_ms["probe"] > 0
     assert [bench.run(ids, max_tokens=10).ids for ids in prompts] == expected  # out of the prefix cache
 
 

@@ -131,11 +131,8 @@ def test_all_shapes_can_be_recorded_at_load(rig: Callable[..., Rig]) -> None:
     work = [Work(one.sequence(9, 1), 1)]
     one.graphs.run(work)
     assert one.graphs.count == len(one.graphs.shapes)
-    assert one.graphs.facts() == {
-        "graphs": one.graphs.count,
-        "graphs_ms": one.graphs.recorded_ms,
-        "graphs_off": None,
-    }
+    assert one.graphs.facts() == {"graphs": one.graphs.count, "graphs_off": None}
+    assert one.graphs.recorded_ms > 0
 
 
 def test_what_is_padded_touches_only_the_spare_block(rig: Callable[..., Rig]) -> None:
