@@ -1,12 +1,14 @@
 """Who may do what: one question, `allowed`, asked by every service through `require`."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Exists, Q
+from django.db.models import FilteredRelation, Q
 from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
 from pocs.common.errors import NotFound, NotPermitted
+from pocs.common.reading import remembered
 from pocs.people.models import User
 from pocs.people.roles import (
     CAPABILITIES,
@@ -37,28 +39,52 @@ def allowed(actor: Actor, capability: str, project: Any) -> bool:
 
 
 def _person_allowed(actor: Actor, capability: str, project: Any, roles: frozenset[ProjectRole]) -> bool:
-    by_role_of = Q(user_id=actor.user_id, role__in=roles)
-    if capability == "project.view":
-        by_role_of |= Q(user_id__in=principals_of(actor), role__in=DELEGABLE_ROLES)
-    held = project.members.filter(by_role_of)
-    found = active_person(actor).annotate(held=Exists(held)).values_list("organisation_role", "held")
-    for organisation_role, by_role in found:
-        by_organisation = ORGANISATION_CAPABILITIES.get(OrganisationRole(organisation_role), frozenset())
-        return by_role or capability in by_organisation
-    return False
+    standing = _standing(actor, project)
+    if standing is None:
+        return False
+    if standing.roles & roles or capability in standing.by_organisation:
+        return True
+    return capability == "project.view" and _is_deputy(actor, project)
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """What an active person is in the organisation, and which roles they have on one project."""
+
+    organisation_role: OrganisationRole
+    roles: frozenset[str]
+
+    @property
+    def by_organisation(self) -> frozenset[str]:
+        return ORGANISATION_CAPABILITIES.get(self.organisation_role, frozenset())
+
+
+@remembered
+def _standing(actor: Actor, project: Any) -> _Standing | None:
+    """The standing of the person behind the actor; None when they are not active. One query."""
+    here = FilteredRelation("project_roles", condition=Q(project_roles__project=project.pk))
+    rows = list(active_person(actor).annotate(here=here).values_list("organisation_role", "here__role"))
+    if not rows:
+        return None
+    return _Standing(OrganisationRole(rows[0][0]), frozenset(role for _organisation, role in rows if role))
+
+
+@remembered
+def _is_deputy(actor: Actor, project: Any) -> bool:
+    """Whether somebody who signs on the project has made the person their deputy for today."""
+    return bool(project.members.filter(user_id__in=principals_of(actor), role__in=DELEGABLE_ROLES).exists())
 
 
 def capabilities_of(actor: Actor, project: Any) -> frozenset[str]:
     """Everything the actor may do on this project, for pages that show many buttons."""
     if not actor.is_person or actor.organisation_id != project.organisation_id:
         return frozenset(capability for capability in CAPABILITIES if allowed(actor, capability, project))
-    user = person_behind(actor)
-    if user is None:
+    standing = _standing(actor, project)
+    if standing is None:
         return frozenset()
-    held = set(project.members.filter(user_id=user.pk).values_list("role", flat=True))
-    found = set(ORGANISATION_CAPABILITIES.get(OrganisationRole(user.organisation_role), frozenset()))
-    found |= {capability for capability, roles in CAPABILITIES.items() if held & roles}
-    if "project.view" not in found and allowed(actor, "project.view", project):
+    found = set(standing.by_organisation)
+    found |= {capability for capability, roles in CAPABILITIES.items() if standing.roles & roles}
+    if "project.view" not in found and _is_deputy(actor, project):
         found.add("project.view")
     return frozenset(found)
 

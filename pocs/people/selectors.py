@@ -6,6 +6,7 @@ from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
 from pocs.common.errors import NotFound
+from pocs.common.reading import remembered
 from pocs.people.models import Delegation, Team, User
 from pocs.people.roles import OrganisationRole
 
@@ -40,6 +41,7 @@ def active_person(actor: Actor) -> QuerySet[User]:
     return people.none() if actor.user_id is None else people.filter(pk=actor.user_id)
 
 
+@remembered
 def person_behind(actor: Actor) -> User | None:
     """The active person whom the actor stands for: themselves, or a token's sponsor."""
     return active_person(actor).first()

@@ -6,6 +6,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from pocs.common.errors import Missing
+from pocs.common.reading import remembered
 from pocs.projects.choices import ProjectState
 from pocs.projects.gates import Gate
 from pocs.projects.models import Project
@@ -33,6 +34,7 @@ from pocs.reviews.selectors import (
 from pocs.reviews.staleness import current_package
 
 
+@remembered
 def check_conclusion(project: Project) -> list[Missing]:
     """G7: the conclusion covers performance and operability."""
     conclusion = Conclusion.objects.filter(project=project).first()
@@ -51,6 +53,7 @@ def check_conclusion(project: Project) -> list[Missing]:
     ]
 
 
+@remembered
 def check_business_result(project: Project) -> list[Missing]:
     """G8: the business result is attached, with a figure before and after."""
     result = BusinessResult.objects.filter(project=project).first()

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
 from pocs.common.errors import NotFound, Text
+from pocs.common.reading import remembered
 from pocs.people import policies
 from pocs.people.models import User
 from pocs.projects.models import Project
@@ -121,6 +122,7 @@ def decision_get(actor: Actor, pk: int) -> Decision:
     return _seen(actor, decision, _("There is no such decision."))
 
 
+@remembered
 def current_decision(project: Project) -> Decision | None:
     """The decision that is proposed or confirmed now."""
     rows = Decision.objects.filter(
@@ -227,6 +229,7 @@ class ObservationView:
         return self.observation is not None and self.observation.overdue
 
 
+@remembered
 def task_views(project: Project) -> list[TaskView]:
     """Budget, procurement and launch, in this order."""
     rows = FollowThroughTask.objects.filter(project=project).select_related("owner", "done_by")
@@ -234,6 +237,7 @@ def task_views(project: Project) -> list[TaskView]:
     return [TaskView(kind, found.get(kind.value)) for kind in TaskKind]
 
 
+@remembered
 def observation_views(project: Project) -> list[ObservationView]:
     """Capacity, cost and stability, in this order."""
     rows = Observation.objects.filter(project=project).select_related("observer")

@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 
 from pocs.common import audit, events
 from pocs.common.actors import Actor
+from pocs.common.reading import remembered
 from pocs.common.versions import save_version
 from pocs.projects import services as project_services
 from pocs.projects.choices import ProjectState
@@ -26,6 +27,7 @@ from pocs.reviews.models import Decision, Objection, Package, SignOff
 CURRENT_STATES = (PackageState.FROZEN, PackageState.APPROVED)
 
 
+@remembered
 def current_package(project: Project) -> Package | None:
     """The package that stands for the project: frozen or approved, not stale, not rejected."""
     return Package.objects.filter(project=project, state__in=CURRENT_STATES).order_by("-number").first()

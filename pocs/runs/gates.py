@@ -11,7 +11,7 @@ from pocs.projects.models import Project
 from pocs.runs.choices import RunState, Validity
 from pocs.runs.metric_sets import METRIC_NAMES, missing_metrics
 from pocs.runs.models import Run
-from pocs.runs.selectors import Coverage, coverage, valid_runs
+from pocs.runs.selectors import Coverage, counting_runs, coverage
 
 LEVELS_WANTED = 2
 
@@ -54,7 +54,7 @@ def _so_far(levels: tuple[int, ...]) -> str:
 
 def metric_guard(project: Project) -> list[Missing]:
     """G4: some run counts; every scenario measured has a run whose metric set is complete."""
-    counting = list(valid_runs(project))
+    counting = counting_runs(project)
     missing = [
         Missing(guard="G4", code=code, object=str(run), text=_metric_text(run, code), url=_run_url(run))
         for run in counting
@@ -63,7 +63,8 @@ def metric_guard(project: Project) -> list[Missing]:
     covered = {run.scenario_version_id for run in counting}
     judged: set[int] = set()
     incomplete = Run.objects.filter(project=project, state=RunState.COMPLETE, validity=Validity.INVALID)
-    for run in incomplete.select_related("scenario_version__scenario").order_by("-number"):
+    incomplete = incomplete.select_related("scenario_version__scenario")
+    for run in incomplete.defer("configuration", "diagnosis", "manifest").order_by("-number"):
         if run.scenario_version_id in covered | judged:
             continue
         judged.add(run.scenario_version_id)  # only the newest run of a scenario is to be repeated

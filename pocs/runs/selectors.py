@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
 from pocs.common.errors import NotFound
+from pocs.common.reading import remembered
 from pocs.people import policies
 from pocs.projects.models import Project, ScenarioVersion
 from pocs.projects.selectors import approved_versions
@@ -114,6 +115,7 @@ def matrix_get(actor: Actor, pk: int) -> MatrixExecution:
     return matrix
 
 
+@remembered
 def latest_approved_versions(project: Project) -> list[ScenarioVersion]:
     """The newest approved version of each of the project's scenarios, by slug."""
     newest: dict[int, ScenarioVersion] = {}
@@ -129,6 +131,12 @@ def valid_runs(project: Project) -> QuerySet[Run]:
         .select_related("scenario_version__scenario", "target")
         .order_by("-number")
     )
+
+
+@remembered
+def counting_runs(project: Project) -> list[Run]:
+    """The same, read without what no guard looks at: several of them look at each run."""
+    return list(valid_runs(project).defer("configuration", "diagnosis", "manifest"))
 
 
 def active_runs(project: Project) -> QuerySet[Run]:
@@ -170,7 +178,7 @@ class Coverage:
 
 def coverage(project: Project) -> Coverage:
     """The grid of G3: lengths and concurrency levels with the runs that count for each."""
-    counting = list(valid_runs(project))
+    counting = counting_runs(project)
     specs: dict[int, dict[str, Any]] = {run.pk: run.scenario_version.spec for run in counting}
     grid: dict[tuple[int, int, int], tuple[set[str], list[Run]]] = {}
     for version in latest_approved_versions(project):

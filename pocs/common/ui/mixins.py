@@ -6,7 +6,7 @@ what is wrong (`ActorPage`, `page`).
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import Any
 
@@ -22,6 +22,7 @@ from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
 from pocs.common.errors import DomainError, GateNotMet, InvalidInput, NotFound, NotPermitted
+from pocs.common.reading import one_reading
 
 #: refusals that belong to the whole page, not to a form
 PAGE_ERRORS = (NotFound, NotPermitted)
@@ -45,6 +46,11 @@ def problem_page(request: HttpRequest, error: DomainError) -> HttpResponse:
     return render(request, "common/problem.html", context, status=error.status)
 
 
+def reading_of(request: HttpRequest) -> AbstractContextManager[None]:
+    """A page that only reads asks the database once for what several of its parts need."""
+    return one_reading() if request.method in ("GET", "HEAD") else nullcontext()
+
+
 class ActorPage(LoginRequiredMixin):
     """Base of class-based pages: sign-in required, `self.actor`, and no error left unrendered."""
 
@@ -56,7 +62,8 @@ class ActorPage(LoginRequiredMixin):
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
-            return super().dispatch(request, *args, **kwargs)
+            with reading_of(request):
+                return super().dispatch(request, *args, **kwargs)
         except DomainError as error:
             return problem_page(request, error)
 
@@ -67,7 +74,8 @@ def page(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBas
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
-            return view(request, *args, **kwargs)
+            with reading_of(request):
+                return view(request, *args, **kwargs)
         except DomainError as error:
             return problem_page(request, error)
 
