@@ -31,8 +31,6 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers  # noqa: E402
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast  # noqa: E402
 
 from inference.engine.attention import NAME as PAGED  # noqa: E402
 from inference.engine.cuda_runner import CudaRunner  # noqa: E402
@@ -43,14 +41,19 @@ from inference.engine.loading import LoadedModel, load  # noqa: E402
 from inference.engine.options import EngineOptions  # noqa: E402
 from inference.errors import TargetUnavailable  # noqa: E402
 from inference.requests import GenerationRequest  # noqa: E402
+from scripts.gpu_models import (  # noqa: E402
+    ARCHITECTURES,
+    VOCABULARY,
+    as_loaded,
+    speed_model,
+    tiny_model,
+)
 
 NO_GPU = 3
 DEFAULT_MODEL = ROOT / "var" / "models" / "SmolLM2-135M-Instruct"
-WINDOW = 24
 #: for bfloat16: weights as trained models have them, since wide ones magnify what is rounded, and no choice
 #: of experts, which one rounded bit can turn in a model that was never trained to be sure of it
 NARROW_WEIGHTS = {"initializer_range": 0.05, "num_local_experts": 2}
-VOCABULARY = 259
 PROMPT_LENGTHS = (1, 5, 37, 70, 150)
 TEXTS = (
     "The capital of France is",
@@ -58,93 +61,6 @@ TEXTS = (
     "def fibonacci(n):\n    ",
     "List three uses of a paged key-value cache:",
 )
-
-ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
-    "Llama": ("llama", {}),
-    "Qwen2": ("qwen2", {}),
-    "Qwen3": ("qwen3", {}),
-    "Mistral, window": ("mistral", {"sliding_window": WINDOW}),
-    "Gemma 2, softcap": (
-        "gemma2",
-        {"sliding_window": WINDOW, "query_pre_attn_scalar": 32, "attn_logit_softcapping": 5.0},
-    ),
-    "Gemma 3, window": ("gemma3_text", {"sliding_window": WINDOW, "query_pre_attn_scalar": 32}),
-    "gpt-oss, sinks": (
-        "gpt_oss",
-        {"sliding_window": WINDOW, "num_local_experts": 4, "num_experts_per_tok": 2},
-    ),
-    "Phi-3": ("phi3", {"original_max_position_embeddings": 1024}),
-    "GPT-2": ("gpt2", {"n_embd": 128, "n_layer": 3, "n_head": 4, "n_positions": 1024}),
-}
-
-
-# -- models made here -----------------------------------------------------------------------------------
-
-
-def tiny_model(kind: str, changes: dict[str, Any]) -> Any:
-    """A random model whose greedy choices are clear: wide weights, so that no two tokens are nearly equal."""
-    sizes: dict[str, Any] = {
-        "vocab_size": VOCABULARY,
-        "hidden_size": 128,
-        "intermediate_size": 256,
-        "num_hidden_layers": 3,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "head_dim": 32,
-        "max_position_embeddings": 1024,
-        "bos_token_id": 0,
-        "eos_token_id": 1,
-        "pad_token_id": 1,
-        "initializer_range": 0.3,
-    }
-    torch.manual_seed(0)
-    config = AutoConfig.for_model(kind, **(sizes | changes))
-    return AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
-
-
-def speed_model() -> Any:
-    """A random model of the size of SmolLM2-135M, for where that is not at hand."""
-    sizes: dict[str, Any] = {
-        "vocab_size": 49152,
-        "hidden_size": 576,
-        "intermediate_size": 1536,
-        "num_hidden_layers": 30,
-        "num_attention_heads": 9,
-        "num_key_value_heads": 3,
-        "head_dim": 64,
-        "max_position_embeddings": 2048,
-        "tie_word_embeddings": True,
-    }
-    torch.manual_seed(0)
-    return AutoModelForCausalLM.from_config(
-        AutoConfig.for_model("llama", **sizes), dtype=torch.float32
-    ).eval()
-
-
-def byte_tokenizer() -> PreTrainedTokenizerFast:
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {token: number for number, token in enumerate(["<s>", "</s>", "<pad>", *letters])}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>")
-
-
-def as_loaded(name: str, model: Any) -> LoadedModel:
-    return LoadedModel(
-        model=model,
-        tokenizer=byte_tokenizer(),
-        name=name,
-        digest="made here",
-        architecture=type(model).__name__,
-        dtype=model.dtype,
-        max_model_tokens=getattr(model.config, "max_position_embeddings", 1024),
-        vocabulary=int(model.get_input_embeddings().weight.shape[0]),
-        end_ids=frozenset({1}),
-    )
-
-
-# -- the engine, stepped here ---------------------------------------------------------------------------
 
 
 @dataclass
