@@ -1,6 +1,7 @@
 """The demo project, made with the services that people use, up to the state in which its matrix can run."""
 
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -21,7 +22,7 @@ TOKEN_NAME = "demo CI"  # noqa: S105 the name that people see
 TOKEN_SCOPES = ("read", "runs:write", "evidence:write", "inference")
 TOKEN_LIFE_DAYS = 365
 
-DESCRIPTION = {
+DESCRIPTION: dict[str, Any] = {
     "goal": (
         "能否用自有推理服务承载客服助手？Can our own inference service carry the service desk assistant: "
         "first token and generation apart, at the lengths and concurrency of a working day?"
