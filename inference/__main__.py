@@ -29,7 +29,7 @@ MEASURED, BAD_INPUT, NO_TARGET, INVALID, INTERRUPTED = 0, 2, 3, 4, 130
 BROKEN = 1  # our own fault
 
 DTYPES = ("auto", "bfloat16", "float32", "int8", "int4")
-ENGINE_OPTIONS = ("dtype", "max_batch", "kv_blocks", "threads", "no_prefix_cache", "speculate")
+ENGINE_OPTIONS = ("device", "dtype", "max_batch", "kv_blocks", "threads", "no_prefix_cache", "speculate")
 ENDPOINT_OPTIONS = ("model", "api_key_env", "endpoint", "server_metrics", "tokenizer", "retry_throttled")
 
 
@@ -191,7 +191,7 @@ def _target(options: argparse.Namespace) -> Target:
 
 
 def _engine(options: argparse.Namespace, path: str) -> EngineTarget:
-    names = ("dtype", "max_batch", "kv_blocks", "threads", "speculate")
+    names = ("device", "dtype", "max_batch", "kv_blocks", "threads", "speculate")
     given = {name: getattr(options, name) for name in names}
     settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     return EngineTarget(path, prefix_cache=not options.no_prefix_cache, **settings)
@@ -353,6 +353,9 @@ def _add_measure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", action="append", default=[], metavar="METRIC:PERCENTILE:MAX")
     parser.add_argument("--quiet", action="store_true")
     engine = parser.add_argument_group("engine targets")
+    engine.add_argument(
+        "--device", metavar="auto|cpu|cuda[:N]", help="where it computes (auto: a GPU if any)"
+    )
     engine.add_argument("--dtype", choices=DTYPES)
     engine.add_argument("--max-batch", type=int)
     engine.add_argument("--kv-blocks", type=int)

@@ -114,6 +114,7 @@ def test_progress_and_a_short_report_unless_quiet(
         (["--rate", "1", "--arrival", "sometimes"], "arrival must be constant, poisson or gamma:SHAPE"),
         (["--timeout", "0"], "timeout must be above 0"),
         (["--dtype", "float32"], "--dtype is for engine targets only"),
+        (["--device", "cpu"], "--device is for engine targets only"),
         (["--api-key-env", "NO_SUCH_VARIABLE_HERE"], "NO_SUCH_VARIABLE_HERE"),
         (["--limit", "fast"], "--limit must look like"),
         (["--tokenizer", "/no/such/folder"], "cannot read tokenizer"),
