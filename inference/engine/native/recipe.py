@@ -184,16 +184,15 @@ class _Cook:
         if hasattr(attention, "qkv_proj"):
             layer.qkv = self._matrix(attention.qkv_proj.weight, attention.qkv_proj.bias)
             gate, up = mlp.gate_up_proj.weight.chunk(2)
-            biases = [None, None] if mlp.gate_up_proj.bias is None else mlp.gate_up_proj.bias.chunk(2)
+            both = mlp.gate_up_proj.bias
+            biases = None if both is None else both.chunk(2)
         else:
             three = [attention.q_proj, attention.k_proj, attention.v_proj]
             bias = None if three[0].bias is None else torch.cat([one.bias for one in three])
             layer.qkv = self._matrix(torch.cat([one.weight for one in three]), bias)
             gate, up = mlp.gate_proj.weight, mlp.up_proj.weight
-            biases = [mlp.gate_proj.bias, mlp.up_proj.bias]
-        layer.gate_up = self._matrix(
-            interleave(gate, up), None if biases[0] is None else interleave(biases[0], biases[1])
-        )
+            biases = None if mlp.gate_proj.bias is None else (mlp.gate_proj.bias, mlp.up_proj.bias)
+        layer.gate_up = self._matrix(interleave(gate, up), None if biases is None else interleave(*biases))
         layer.o = self._matrix(attention.o_proj.weight, attention.o_proj.bias)
         layer.down = self._matrix(mlp.down_proj.weight, mlp.down_proj.bias)
         for name in ("attn_in", "attn_out", "mlp_in", "mlp_out"):
