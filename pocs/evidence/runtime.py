@@ -204,7 +204,7 @@ def _merged(key: tuple[str, str], members: list[tuple[Run, RequestGroup]]) -> Po
     outcomes: dict[str, int] = defaultdict(int)
     for _run, group in members:
         outcomes[group.outcome] += group.count
-    successes = [group for _run, group in members if group.outcome == Outcome.SUCCESS]
+    successes = _with_values([group for _run, group in members if group.outcome == Outcome.SUCCESS])
     return Population(
         tenant=key[0],
         application=key[1],
@@ -213,6 +213,15 @@ def _merged(key: tuple[str, str], members: list[tuple[Run, RequestGroup]]) -> Po
         outcomes=dict(outcomes),
         **{name: _figures(successes, name) for name in FIGURES},
     )
+
+
+def _with_values(groups: list[RequestGroup]) -> list[RequestGroup]:
+    """The same groups; several come with their packed values, which one query reads for all of them."""
+    stored = [group.pk for group in groups if group.pk is not None]
+    if len(groups) < 2 or not stored:
+        return groups
+    read = RequestGroup.objects.filter(pk__in=stored).only(*FIGURES)
+    return [*read, *(group for group in groups if group.pk is None)]
 
 
 def _figures(groups: list[RequestGroup], name: str) -> dict[str, Any]:

@@ -17,15 +17,15 @@ from tests.factories import Cast, make_run, make_scenario_version
 from tests.pocs.reviews import walk
 
 MOST = {
-    "/": 24,
+    "/": 20,
     "/projects/": 12,
-    "/projects/{project}/": 52,
-    "/projects/{project}/matrix/": 16,
-    "/projects/{project}/follow-through/": 18,
-    "/projects/{project}/observation/": 20,
-    "/projects/{project}/packages/": 10,
-    "/runs/{run}/": 12,
-    "/runs/{run}/requests/": 12,
+    "/projects/{project}/": 48,
+    "/projects/{project}/matrix/": 14,
+    "/projects/{project}/follow-through/": 16,
+    "/projects/{project}/observation/": 19,
+    "/projects/{project}/packages/": 9,
+    "/runs/{run}/": 10,
+    "/runs/{run}/requests/": 10,
 }
 
 
