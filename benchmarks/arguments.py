@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import workloads
-from benchmarks.worker import ROOT
+from benchmarks.worker import ROOT, RUN_LIMIT_S
 
 MODULES = {
     "vllm": "vllm_cpu",
@@ -85,6 +85,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--scale", type=float, default=1.0, help="multiply all lengths by this")
     made.add_argument("--repetitions", type=int, default=3, help="pairs of each workload and peer")
     made.add_argument("--only", type=names(loads), default=list(loads), help="these workloads, by comma")
+    made.add_argument(
+        "--limit-s", type=float, default=RUN_LIMIT_S, help="a run that takes longer is given up"
+    )
     made.add_argument("--poisson-requests", type=int, default=64)
     made.add_argument(
         "--peer", type=of_peer, action="append", default=[], help="PEER=PYTHON of its environment; repeatable"

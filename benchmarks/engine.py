@@ -50,9 +50,9 @@ def say(line: str = "") -> None:
     print(line, flush=True)
 
 
-def start(module: str, python: str, setup: Setup, name: str) -> Worker:
+def start(module: str, python: str, setup: Setup, name: str, limit_s: float) -> Worker:
     log = LOGS / f"{name}-{setup.dtype}.log"
-    return Worker(module, python, setup, {"TQDM_DISABLE": "1"}, log)
+    return Worker(module, python, setup, log, limit_s)
 
 
 def start_peer(peer: asked.PeerArguments, arguments: argparse.Namespace, dtype: str) -> Worker:
@@ -65,17 +65,41 @@ def start_peer(peer: asked.PeerArguments, arguments: argparse.Namespace, dtype: 
             raise Absent("there is no GGUF file of the default model: var/downloads has no wheel")
         model = gguf_files.convert(packed, dtype, folder)
     setup = Setup(model=str(model), dtype=dtype, threads=arguments.threads, options=peer.options)
-    return start(peer.module, peer.python, setup, peer.name)
+    return start(peer.module, peer.python, setup, peer.name, arguments.limit_s)
+
+
+class Report:
+    """What was found; written after every piece, so that a long run that is ended loses nothing."""
+
+    def __init__(self, path: Path | None, facts: dict[str, Any]) -> None:
+        self.found: dict[str, Any] = {**facts, "pairs": [], "poisson": [], "absent": []}
+        self.rows: list[tuple[str, ...]] = []
+        self.poisson_rows: list[tuple[str, ...]] = []
+        self._path = path
+
+    def save(self) -> None:
+        if self._path is not None:
+            self._path.write_text(json.dumps(self.found, indent=2) + "\n", encoding="utf-8")
+
+    def tell(self, *, markdown: bool) -> None:
+        if self.rows:
+            say()
+            say(tables.text(tables.PAIR_HEAD, self.rows, markdown=markdown))
+        if self.poisson_rows:
+            say(
+                f"\nPoisson arrivals at {workloads.POISSON_SHARE:.0%} of the slower side's capacity on mixed:"
+            )
+            say(tables.text(tables.POISSON_HEAD, self.poisson_rows, markdown=markdown))
 
 
 class Run:
-    """All pairs of one precision; what is found goes into `found` as it comes."""
+    """All pairs of one precision."""
 
-    def __init__(self, arguments: argparse.Namespace, dtype: str, peaks: machine.Peaks) -> None:
+    def __init__(
+        self, arguments: argparse.Namespace, dtype: str, peaks: machine.Peaks, report: Report
+    ) -> None:
         self.arguments, self.dtype, self.peaks = arguments, dtype, peaks
-        self.found: dict[str, list[Any]] = {"pairs": [], "poisson": [], "absent": []}
-        self.rows: list[tuple[str, ...]] = []
-        self.poisson_rows: list[tuple[str, ...]] = []
+        self._report = report
         self._capacity: dict[str, float] = {}  # tokens a second on `mixed`, of the slower side
         self._shape = limits.shape_of(arguments.model)
 
@@ -87,7 +111,7 @@ class Run:
             threads=self.arguments.threads,
             options=options,
         )
-        product = start("product", sys.executable, setup, "product")
+        product = start("product", sys.executable, setup, "product", self.arguments.limit_s)
         say(f"PhaseGate {self.dtype}: {json.dumps(product.facts['engine'])}")
         try:
             for peer in asked.peers(self.arguments):
@@ -124,8 +148,9 @@ class Run:
         limit = limits.limit(self._shape, work.job, self.dtype, self.peaks)
         if name == "mixed":
             self._capacity[peer] = min(pair.product_rate.median, pair.other_rate.median)
-        self.found["pairs"].append(pair.as_json() | {"limit": asdict(limit)})
-        self.rows.append(tables.pair_row(pair, limit))
+        self._report.found["pairs"].append(pair.as_json() | {"limit": asdict(limit)})
+        self._report.rows.append(tables.pair_row(pair, limit))
+        self._report.save()
         say(f"  {name}: {tables.spread(pair.product_rate)} against {tables.spread(pair.other_rate)} tokens/s")
 
     def _poisson(self, product: Worker, other: Worker, peer: str) -> None:
@@ -148,38 +173,29 @@ class Run:
             figures = pairs.latencies(measured)
             loads = f"{min(m.load for m in measured):.1f}–{max(m.load for m in measured):.1f}"
             row = {"side": side, "peer": peer, "dtype": self.dtype, "requests_per_s": rate, **figures}
-            self.found["poisson"].append(row)
+            self._report.found["poisson"].append(row)
             cells = [tables.number(value) for value in (rate, *figures.values())]
-            self.poisson_rows.append((f"{side} {self.dtype}", *cells, loads))
+            self._report.poisson_rows.append((f"{side} {self.dtype}", *cells, loads))
+            say(f"  poisson, {side}: {figures}")
+        self._report.save()
 
     def _leave_out(self, peer: str, what: str, error: Absent) -> None:
         say(f"  {peer}, {what}: left out, {error}")
-        self.found["absent"].append({"peer": peer, "what": what, "dtype": self.dtype, "reason": str(error)})
+        left = {"peer": peer, "what": what, "dtype": self.dtype, "reason": str(error)}
+        self._report.found["absent"].append(left)
 
 
-def compare(arguments: argparse.Namespace) -> dict[str, Any]:
+def compare(arguments: argparse.Namespace, report: Report) -> None:
     """Product, peers and limits, for each precision asked for."""
     peaks = machine.measure(arguments.threads)
     say(describe(peaks))
     for name in asked.absent(arguments):
         say(f"{name}: left out, no --peer {name}=PYTHON was given")
-    found: dict[str, Any] = {"peaks": asdict(peaks), "pairs": [], "poisson": [], "absent": []}
-    rows, poisson_rows = [], []
-    runs = [Run(arguments, dtype, peaks) for dtype in arguments.dtype]
+    report.found["peaks"] = asdict(peaks)
     with suppress(KeyboardInterrupt):  # what is measured so far is still told
-        for one in runs:
-            one.all()
-    for one in runs:
-        for name, values in one.found.items():
-            found[name] += values
-        rows += one.rows
-        poisson_rows += one.poisson_rows
-    say()
-    say(tables.text(tables.PAIR_HEAD, rows, markdown=arguments.markdown))
-    if poisson_rows:
-        say(f"\nPoisson arrivals at {workloads.POISSON_SHARE:.0%} of the slower side's capacity on mixed:")
-        say(tables.text(tables.POISSON_HEAD, poisson_rows, markdown=arguments.markdown))
-    return found
+        for dtype in arguments.dtype:
+            Run(arguments, dtype, peaks, report).all()
+    report.tell(markdown=arguments.markdown)
 
 
 def describe(peaks: machine.Peaks) -> str:
@@ -225,17 +241,18 @@ def main() -> None:
     asked.check(arguments, parser)
     before = os.getloadavg()[0]
     chosen = [name for name in asked.PARTS if getattr(arguments, name)]
-    found: dict[str, Any] = surroundings(arguments)
-    say(f"{found['processor']}, {found['cores']} cores, {arguments.threads} threads, load {before:.1f}")
+    facts = surroundings(arguments)
+    report = Report(arguments.json, facts)
+    say(f"{facts['processor']}, {facts['cores']} cores, {arguments.threads} threads, load {before:.1f}")
     if chosen:
         for name in chosen:
-            found[name] = PARTS[name](arguments)
+            report.found[name] = PARTS[name](arguments)
+            report.save()
     else:
-        found |= compare(arguments)
-    found["load"] = [before, os.getloadavg()[0]]
-    say(f"\nLoad of the machine: {before:.1f} before, {found['load'][1]:.1f} after.")
-    if arguments.json is not None:
-        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        compare(arguments, report)
+    report.found["load"] = [before, os.getloadavg()[0]]
+    report.save()
+    say(f"\nLoad of the machine: {before:.1f} before, {report.found['load'][1]:.1f} after.")
 
 
 if __name__ == "__main__":

@@ -119,7 +119,7 @@ def start(arguments: argparse.Namespace, options: dict[str, Any], name: str) -> 
     setup = Setup(
         model=str(arguments.model), dtype=settings.pop("dtype"), threads=arguments.threads, options=settings
     )
-    return Worker("product", sys.executable, setup, {"TQDM_DISABLE": "1"}, LOGS / f"{name}.log")
+    return Worker("product", sys.executable, setup, LOGS / f"{name}.log")
 
 
 def row(found: dict[str, Any]) -> tuple[str, ...]:

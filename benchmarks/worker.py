@@ -2,9 +2,10 @@
 
 import json
 import os
+import select
 import subprocess
 import time
-from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from benchmarks.peers.protocol import Absent, Job, Result, Setup
 
 ROOT = Path(__file__).resolve().parent.parent
 CLOSE_GRACE_S = 10.0
+RUN_LIMIT_S = 400.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +32,18 @@ class Worker:
     """One peer, loaded once and given jobs one after another. Raises Absent where it cannot, with why."""
 
     def __init__(
-        self, module: str, python: str, setup: Setup, environment: Mapping[str, str], log: Path
+        self,
+        module: str,
+        python: str,
+        setup: Setup,
+        log: Path,
+        limit_s: float = RUN_LIMIT_S,
     ) -> None:
+        """`limit_s`: a run that takes longer is given up, and the peer with it."""
         if not Path(python).is_file():
             raise Absent(f"there is no {python}")
         log.parent.mkdir(parents=True, exist_ok=True)
-        self._log = log
+        self._log, self._limit_s = log, limit_s
         with log.open("wb") as sink:
             self._process = subprocess.Popen(
                 [python, "-P", "-m", f"benchmarks.peers.{module}"],
@@ -43,11 +51,11 @@ class Worker:
                 stdout=subprocess.PIPE,
                 stderr=sink,
                 cwd=ROOT,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", **environment},
+                env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"},
                 text=True,
             )
         try:
-            self.facts = self._ask(asdict(setup), "ready")
+            self.facts = self._ask(asdict(setup), "ready", None)
         except BaseException:
             self.close()
             raise
@@ -58,7 +66,7 @@ class Worker:
 
     def run(self, job: Job) -> Measurement:
         load, before = os.getloadavg()[0], self._cpu_s()
-        result = Result(**self._ask(asdict(job), "result"))
+        result = Result(**self._ask(asdict(job), "result", self._limit_s))
         wanted = job.out * len(job.prompts)
         if result.output_tokens != wanted:
             raise Absent(f"it made {result.output_tokens} tokens instead of {wanted}")
@@ -67,7 +75,8 @@ class Worker:
     def close(self) -> None:
         tree = self._tree()
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with suppress(OSError):
+            self._process.stdin.close()
         try:
             self._process.wait(CLOSE_GRACE_S)
         except subprocess.TimeoutExpired:
@@ -75,12 +84,15 @@ class Worker:
         for process in psutil.wait_procs(tree, timeout=1.0)[1]:
             process.kill()
 
-    def _ask(self, content: dict[str, Any], wanted: str) -> Any:
+    def _ask(self, content: dict[str, Any], wanted: str, limit_s: float | None) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps(content) + "\n")
             self._process.stdin.flush()
+            if not select.select([self._process.stdout], [], [], limit_s)[0]:
+                self._process.kill()
+                raise Absent(f"it took longer than {limit_s:g} s")
             line = self._process.stdout.readline()
         except OSError:
             line = ""

@@ -27,6 +27,8 @@ class Fake:
 
     def run(self, job):
         print("and again")
+        if job.out == 99:
+            sys.stdin.read()
         if job.arrivals_s:
             raise Absent("no arrivals")
         lost = 1 if job.out == 9 else 0
@@ -46,8 +48,9 @@ def python(tmp_path: Path) -> str:
     return str(command)
 
 
-def worker(python: str, tmp_path: Path, dtype: str = "float32") -> Worker:
-    return Worker("any", python, Setup(model="m", dtype=dtype, threads=2), {}, tmp_path / "logs" / "peer.log")
+def worker(python: str, tmp_path: Path, dtype: str = "float32", limit_s: float = 60.0) -> Worker:
+    setup = Setup(model="m", dtype=dtype, threads=2)
+    return Worker("any", python, setup, tmp_path / "logs" / "peer.log", limit_s)
 
 
 def test_a_peer_answers_jobs_whatever_its_libraries_print(python, tmp_path):
@@ -74,6 +77,17 @@ def test_a_peer_that_cannot_says_why(python, tmp_path):
 def test_a_peer_that_dies_leaves_its_last_words(python, tmp_path):
     with pytest.raises(Absent, match="ended with 3: out of luck"):
         worker(python, tmp_path, "int8")
+
+
+def test_a_run_without_end_is_given_up(python, tmp_path):
+    peer = worker(python, tmp_path, limit_s=0.2)
+    try:
+        with pytest.raises(Absent, match=r"longer than 0\.2 s"):
+            peer.run(Job(prompts=[[1]], out=99))
+        with pytest.raises(Absent, match="ended with -9"):
+            peer.run(Job(prompts=[[1]], out=1))
+    finally:
+        peer.close()
 
 
 def test_a_missing_environment_is_named(tmp_path):
