@@ -133,7 +133,7 @@ class Run:
                 if name in self.arguments.only:
                     self._pair(product, other, peer.name, dtype, name)
             if workloads.POISSON in self.arguments.only:
-                self._poisson(product, other, peer.name)
+                self._poisson(product, other, peer.name, dtype)
         finally:
             other.close()
 
@@ -153,7 +153,7 @@ class Run:
         self._report.save()
         say(f"  {name}: {tables.spread(pair.product_rate)} against {tables.spread(pair.other_rate)} tokens/s")
 
-    def _poisson(self, product: Worker, other: Worker, peer: str) -> None:
+    def _poisson(self, product: Worker, other: Worker, peer: str, peer_dtype: str) -> None:
         """At 70 % of what the slower of both can do on `mixed`."""
         mixed = workloads.build("mixed", self.arguments.scale)
         try:
@@ -172,10 +172,11 @@ class Run:
         for side, measured in runs.items():
             figures = pairs.latencies(measured)
             loads = f"{min(m.load for m in measured):.1f}–{max(m.load for m in measured):.1f}"
-            row = {"side": side, "peer": peer, "dtype": self.dtype, "requests_per_s": rate, **figures}
+            dtype = peer_dtype if side == peer else self.dtype
+            row = {"side": side, "peer": peer, "dtype": dtype, "requests_per_s": rate, **figures}
             self._report.found["poisson"].append(row)
             cells = [tables.number(value) for value in (rate, *figures.values())]
-            self._report.poisson_rows.append((f"{side} {self.dtype}", *cells, loads))
+            self._report.poisson_rows.append((f"{side} {dtype}", *cells, loads))
             say(f"  poisson, {side}: {figures}")
         self._report.save()
 

@@ -38,6 +38,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
                 "allowed_ms": allowed_ms(batch),
             }
         )
+    stepper.close()
     rows = [
         (
             str(row["requests"]),

@@ -1,7 +1,7 @@
 """An engine in this process whose steps cost everything but the model's forward."""
 
 import socket
-import threading
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,10 @@ import torch
 
 from inference.engine import frames
 from inference.engine.engine import Engine
+from inference.engine.events import Event
 from inference.engine.loading import load
 from inference.engine.options import EngineOptions
+from inference.engine.telemetry import Watch
 from inference.requests import GenerationRequest
 
 PROMPT_TOKENS = 16
@@ -50,10 +52,13 @@ class Stepper:
     def __init__(self, model: Path, dtype: str, threads: int, settings: dict[str, Any]) -> None:
         torch.set_num_threads(threads)
         options = EngineOptions(path=str(model), dtype=dtype, threads=threads, **settings)
-        own, self._far = socket.socketpair()
-        threading.Thread(target=self._drain, daemon=True).start()
+        self._near, far = socket.socketpair()
+        # another process reads, as the host does: a thread would take part in the steps
+        self._reader = subprocess.Popen(["cat"], stdin=far.fileno(), stdout=subprocess.DEVNULL)
+        far.close()
+        self._watch = Watch()
         loaded = load(model, dtype, kernels=options.kernels, known_digest="not needed")
-        self.engine = Engine(loaded, options, lambda events: frames.write(own, events))
+        self.engine = Engine(loaded, options, self._emit)
         self._computing: Any = None
 
     def fill(self, count: int, out: int) -> None:
@@ -105,6 +110,12 @@ class Stepper:
         self.engine.step()
         self.engine.check_idle()
 
-    def _drain(self) -> None:
-        while self._far.recv(1 << 16):
-            pass
+    def close(self) -> None:
+        self._near.close()
+        self._reader.wait()
+
+    def _emit(self, events: list[Event]) -> None:
+        """As the engine process does."""
+        if hasattr(self, "engine"):
+            self._watch.observe(events, self.engine.blocks.held)
+        frames.write(self._near, events)

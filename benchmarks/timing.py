@@ -61,6 +61,7 @@ def run(arguments: argparse.Namespace) -> dict[str, Any]:
         found.append(
             {"requests": batch, "cost_us": cost_us, "step_ms": whole_ms, "share": cost_us / 1e3 / whole_ms}
         )
+    stepper.close()
     rows = [
         (
             str(row["requests"]),
