@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.peers.protocol import Job
-from benchmarks.worker import Measurement, Worker, settle
+from benchmarks.worker import Measurement, Worker
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,6 @@ def measure(pair: Pair, product: Worker, other: Worker, job: Job, repetitions: i
         worker.run(warm)
     for _ in range(repetitions):
         for worker, runs in ((product, pair.product), (other, pair.other)):
-            settle()
             runs.append(worker.run(job))
     return pair
 

@@ -3,8 +3,8 @@
 import json
 import os
 import select
+import signal
 import subprocess
-import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -56,6 +56,7 @@ class Worker:
             )
         try:
             self.facts = self._ask(asdict(setup), "ready", None)
+            self._signal(signal.SIGSTOP)
         except BaseException:
             self.close()
             raise
@@ -65,14 +66,20 @@ class Worker:
         return sum(process.memory_info().rss for process in self._tree())
 
     def run(self, job: Job) -> Measurement:
+        """Do one job. Between jobs a peer stands still: what it did meanwhile would cost the other side."""
         load, before = os.getloadavg()[0], self._cpu_s()
-        result = Result(**self._ask(asdict(job), "result", self._limit_s))
+        self._signal(signal.SIGCONT)
+        try:
+            result = Result(**self._ask(asdict(job), "result", self._limit_s))
+        finally:
+            self._signal(signal.SIGSTOP)
         wanted = job.out * len(job.prompts)
         if result.output_tokens != wanted:
             raise Absent(f"it made {result.output_tokens} tokens instead of {wanted}")
         return Measurement(result=result, cpu_s=self._cpu_s() - before, load=load)
 
     def close(self) -> None:
+        self._signal(signal.SIGCONT)
         tree = self._tree()
         assert self._process.stdin is not None
         with suppress(OSError):
@@ -116,11 +123,11 @@ class Worker:
         except psutil.NoSuchProcess:
             return []
 
+    def _signal(self, number: signal.Signals) -> None:
+        for process in self._tree():
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+
     def _cpu_s(self) -> float:
         """User and system seconds of all that live; a peer starts its processes when it loads."""
         return sum(sum(process.cpu_times()[:2]) for process in self._tree())
-
-
-def settle(seconds: float = 1.0) -> None:
-    """Let spinning threads of the last run go to sleep."""
-    time.sleep(seconds)

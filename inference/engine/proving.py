@@ -77,7 +77,10 @@ def _attempts(loaded: LoadedModel, kernels: str) -> list[Attempt]:
 
 
 def _in_c(loaded: LoadedModel, pool: KVPool, probe: Probe) -> Proven:
-    runner = NativeRunner(loaded.model, pool, weights=loaded.weights, threads=torch.get_num_threads())
+    try:
+        runner = NativeRunner(loaded.model, pool, weights=loaded.weights, threads=torch.get_num_threads())
+    except (AttributeError, KeyError, RuntimeError) as error:  # of its type, and built otherwise
+        raise NotDescribed(f"{loaded.architecture} is not built as its type is ({error})") from error
     _check(loaded, runner, probe, "the C step")
     loaded.weights_bytes = runner.weights_bytes
     return Proven(runner, "C step")

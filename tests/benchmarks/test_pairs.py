@@ -42,7 +42,6 @@ def test_first_tokens_tell_whether_both_compute_the_same():
 
 
 def test_both_sides_run_in_turn_after_a_short_warm_up(monkeypatch):
-    monkeypatch.setattr("benchmarks.pairs.settle", lambda: None)
     order: list[tuple[str, int]] = []
 
     class Recorder:

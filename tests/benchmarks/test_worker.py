@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from benchmarks.peers.protocol import Absent, Job, Setup
@@ -67,6 +68,18 @@ def test_a_peer_answers_jobs_whatever_its_libraries_print(python, tmp_path):
             peer.run(Job(prompts=[[1]], out=9))
     finally:
         peer.close()
+
+
+def test_a_peer_stands_still_between_its_jobs(python, tmp_path):
+    peer = worker(python, tmp_path)
+    try:
+        top = psutil.Process(peer._process.pid)
+        assert top.status() == psutil.STATUS_STOPPED
+        peer.run(Job(prompts=[[1]], out=3))
+        assert top.status() == psutil.STATUS_STOPPED
+    finally:
+        peer.close()
+    assert not top.is_running()
 
 
 def test_a_peer_that_cannot_says_why(python, tmp_path):

@@ -26,7 +26,8 @@ class Walk:
         self.project: int = site.demo["project"]
         self.errors: list[str] = []
         self.figures: dict[str, Any] = {}
-        self.server_ms: dict[str, float] = {}
+        self.server_ms: dict[str, float] = {}  # the longest of some visits
+        self.server_median_ms: dict[str, float] = {}
         self.run: int = 0  # the run whose pages are looked at, and that becomes evidence
         self.evidence: dict[str, int] = {}
         self.package: int = 0
@@ -71,13 +72,13 @@ class Walk:
         return wait_for(lambda: page.evaluate(script, argument), LIVE_WITHIN_S, f"{script} ({argument})")
 
     def time_page(self, page: Page, name: str, path: str, times: int = 5) -> None:
-        """Note the median of what the server took for this page in a few visits after a first one."""
-        self.visit(page, path)
+        """Note the longest time that the server took for this page in a few visits, and their median."""
         taken = []
         for _visit in range(times):
             self.visit(page, path)
             taken.append(page.evaluate(SERVER_TIME))
-        self.server_ms[name] = round(median(taken), 1)
+        self.server_ms[name] = round(max(taken), 1)
+        self.server_median_ms[name] = round(median(taken), 1)
 
     # -- the record -----------------------------------------------------------------------------------
 
@@ -90,6 +91,7 @@ class Walk:
     def record(self) -> None:
         """Write the figures beside the screenshots, and log them for the report of the test."""
         self.figures["load_average"] = [round(load, 1) for load in getloadavg()]
+        self.figures["server_median_ms"] = self.server_median_ms
         self.figures["server_ms"] = dict(sorted(self.server_ms.items(), key=lambda item: -item[1]))
         path = self.shots / "figures.json"
         path.write_text(json.dumps(self.figures, indent=2, ensure_ascii=False))

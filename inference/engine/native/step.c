@@ -211,7 +211,11 @@ static void logits_of(const model *m, const step *s) {
             s->logits[i] = tanhf(s->logits[i] / m->logit_cap) * m->logit_cap;
 }
 
+/* Threads and intermediate results are the process's: a second caller waits. */
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
 void pg_step(const model *m, const step *s) {
+    pthread_mutex_lock(&one_at_a_time);
     int64_t tokens = s->tokens, heads = (int64_t)m->heads * m->head_dim, kv = (int64_t)m->kv_heads * m->head_dim;
     ROOM(x, tokens * m->hidden);
     ROOM(h, tokens * m->hidden);
@@ -225,11 +229,14 @@ void pg_step(const model *m, const step *s) {
     share(embed_piece, &ids, (s->tokens + ROWS - 1) / ROWS);
     for (int number = 0; number < m->layers; number++) layer_of(m, m->layer + number, s, pieces);
     if (s->kept) logits_of(m, s);
+    pthread_mutex_unlock(&one_at_a_time);
 }
 
 /* Y [rows, n] = X [rows, k] · Wᵀ + bias: one linear layer, for models whose step is not described here. */
 void pg_linear(const matrix *w, const float *x, int64_t rows, float *y) {
+    pthread_mutex_lock(&one_at_a_time);
     multiply(w, x, rows, w->k, y, w->n, 0);
+    pthread_mutex_unlock(&one_at_a_time);
 }
 
 int pg_threads(int threads) { return start_threads(threads); }

@@ -164,6 +164,38 @@ def test_a_step_that_computes_something_else_is_not_used(monkeypatch: pytest.Mon
     assert bench.run([4, 5], max_tokens=5).ids == expected
 
 
+def test_a_model_that_is_built_otherwise_than_its_type_says_is_computed_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(recipe.FAMILIES, "llama", recipe.Family(mlp_out="a_norm_it_does_not_have"))
+    model = tiny_model(tiny_config())
+    expected = reference(model, [4, 5], 5)
+    bench = Bench(loaded(model))
+    assert bench.engine.kernels == "PyTorch, linear layers in C"
+    assert bench.run([4, 5], max_tokens=5).ids == expected
+
+
+def test_two_threads_may_call_the_library_at_once() -> None:
+    linears = [torch.nn.Linear(64, 640), torch.nn.Linear(320, 64)]
+    wrong: list[float] = []
+
+    def compute(linear: torch.nn.Linear) -> None:
+        native = NativeLinear(linear, "float32")
+        x = torch.randn(5, linear.in_features)
+        expected = linear(x)
+        for _ in range(200):
+            off = float((native(x) - expected).abs().max())
+            if not off < 1e-4:
+                wrong.append(off)
+
+    callers = [threading.Thread(target=compute, args=[linear]) for linear in linears]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert wrong == []
+
+
 def test_auto_is_bfloat16_where_it_is_fast_and_float32_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     llama, gpt2 = tiny_config("llama"), tiny_config("gpt2")
     for native in (True, False):
