@@ -1,5 +1,7 @@
 """The conversation with a peer: a process that loads, answers job after job, or says why it cannot."""
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -73,13 +75,17 @@ def test_a_peer_answers_jobs_whatever_its_libraries_print(python, tmp_path):
 def test_a_peer_stands_still_between_its_jobs(python, tmp_path):
     peer = worker(python, tmp_path)
     try:
-        top = psutil.Process(peer._process.pid)
-        assert top.status() == psutil.STATUS_STOPPED
+        pid = peer._process.pid
+        stopped = os.waitid(os.P_PID, pid, os.WSTOPPED)  # once a signal is sent it takes a moment
+        assert stopped is not None
+        assert stopped.si_status == signal.SIGSTOP
         peer.run(Job(prompts=[[1]], out=3))
-        assert top.status() == psutil.STATUS_STOPPED
+        again = os.waitid(os.P_PID, pid, os.WSTOPPED)
+        assert again is not None
+        assert again.si_status == signal.SIGSTOP
     finally:
         peer.close()
-    assert not top.is_running()
+    assert not psutil.pid_exists(pid)
 
 
 def test_a_peer_that_cannot_says_why(python, tmp_path):
