@@ -14,6 +14,7 @@ MODEL := $(or $(PHASEGATE_MODEL_PATH),$(VAR)/models/SmolLM2-135M-Instruct)
 STAMP := $(VENV)/.installed-$(shell cat requirements.txt requirements-dev.txt pyproject.toml <(pwd) | cksum | tr -d ' ')
 
 # parallel tests: a worker a core up to four, a file to one worker, which keeps what its tests share
+MARKED := not browser and not server
 TESTS := tests
 WORKERS := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
@@ -59,7 +60,7 @@ test: setup
 
 # one thread a worker: models of this size only lose by more, and the workers fill the processor
 tests: $(STAMP)
-	OMP_NUM_THREADS=1 $(PY) -m pytest $(WORKERS) $(TESTS) -m "not browser"
+	OMP_NUM_THREADS=1 $(PY) -m pytest $(WORKERS) $(TESTS) -m "$(MARKED)"
 
 browser-test:
 	$(PY) -m pytest tests -m browser

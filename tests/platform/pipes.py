@@ -44,3 +44,16 @@ class Pipe:
         found = os.read(self._descriptor, 65536)
         self.text += found.decode(errors="replace")
         return bool(found)
+
+
+class Ending:
+    """The end of a process that need not be a child of the test: dead counts, reaped or not."""
+
+    def __init__(self, pid: int) -> None:
+        self._descriptor = os.pidfd_open(pid)
+
+    def wait(self, within_s: float = PATIENCE_S) -> None:
+        """AssertionError at the deadline."""
+        ended, _, _ = select.select([self._descriptor], [], [], within_s)
+        os.close(self._descriptor)
+        assert ended, "the process lives on"

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import override_settings
@@ -17,7 +16,7 @@ from django.test import override_settings
 from phasegate.up import preparation, supervisor, tether
 from phasegate.up.children import RESTARTS_MAX, Child
 from phasegate.up.refusal import CannotStart
-from tests.platform.pipes import Pipe
+from tests.platform.pipes import Ending, Pipe
 
 
 @pytest.fixture
@@ -111,12 +110,12 @@ def test_a_killed_parent_takes_its_children_along() -> None:
     parent = subprocess.Popen([sys.executable, "-c", start], stdout=subprocess.PIPE)
     assert parent.stdout is not None
     pipe = Pipe(parent.stdout.fileno())
-    child = psutil.Process(int(pipe.line()))
+    child = Ending(int(pipe.line()))
     assert pipe.line() == "awake"
     parent.kill()
     parent.wait()
-    pipe.wait_for_end()  # whoever could write into it has ended
-    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+    pipe.wait_for_end()
+    child.wait()
     parent.stdout.close()
 
 
@@ -128,12 +127,12 @@ def test_a_child_logs_and_is_killed_with_its_offspring(var: Path) -> None:
         child.start()
         pipe = Pipe(log.fileno())
         assert pipe.line() == "started"
-        offspring = psutil.Process(int(pipe.line()))
+        offspring = Ending(int(pipe.line()))
         assert child.ended() is None
         child.kill()
         assert child.ended() == -signal.SIGKILL
         pipe.wait_for_end()
-    assert not offspring.is_running() or offspring.status() == psutil.STATUS_ZOMBIE
+    offspring.wait()
 
 
 def test_a_child_that_ends_too_often_is_given_up(var: Path) -> None:
