@@ -13,6 +13,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from inference.diagnosis.verdict import CLEAR_SHARE, STAGES
 from pocs.runs.choices import MetricSet, RunState
 from pocs.runs.metric_sets import METRIC_NAMES
 from pocs.runs.models import Run
@@ -53,8 +54,14 @@ HEADLINES = {
     "queue": gettext_lazy("Most of the time goes into waiting in the queue."),
     "prefill": gettext_lazy("Most of the time goes into prefill, the computation of the context."),
     "decode": gettext_lazy("Most of the time goes into decode, the generation token by token."),
-    "mixed": gettext_lazy("No single stage holds most of the time."),
+    "mixed": gettext_lazy("No single stage holds most of the time: %(ranked)s."),
     "unknown": gettext_lazy("What was observed does not say in which stage the time goes."),
+}
+#: a stage that is ahead of the others with less than half of the time
+HEADLINES_BELOW_HALF = {
+    "queue": gettext_lazy("The largest part of the time goes into waiting in the queue: %(ranked)s."),
+    "prefill": gettext_lazy("The largest part of the time goes into prefill: %(ranked)s."),
+    "decode": gettext_lazy("The largest part of the time goes into decode: %(ranked)s."),
 }
 PARTS = {
     "dispatch_delay": gettext_lazy("Wait for a client slot"),
@@ -235,11 +242,24 @@ def verdict_of(run: Run) -> Verdict | None:
     shares = found.get("shares") or {}
     return Verdict(
         where=found["where"],
-        headline=str(HEADLINES.get(found["where"], found["where"])),
+        headline=_headline(found["where"], shares),
         shares=tuple(Share(part, str(label), shares.get(part)) for part, label in PARTS.items()),
         findings=tuple(_sentence(FINDINGS, item) for item in found.get("findings") or ()),
         advice=tuple(_sentence(ADVICE, item) for item in found.get("advice") or ()),
     )
+
+
+def _headline(where: str, shares: Mapping[str, float | None]) -> str:
+    """The verdict in one sentence; the stages with their shares where none has half of the time."""
+    stages = [(shares.get(part) or 0.0, part) for part in STAGES.values()]
+    share_there = shares.get(STAGES.get(where, "")) or 0.0
+    headlines = HEADLINES_BELOW_HALF if 0 < share_there < CLEAR_SHARE else HEADLINES
+    ranked = (
+        _("%(stage)s %(share)s") % {"stage": PARTS[part], "share": shown("share", share)}
+        for share, part in sorted(stages, reverse=True)
+        if share > 0
+    )
+    return str(headlines.get(where, where)) % {"ranked": _(", ").join(ranked)}
 
 
 def validity_sentences(run: Run) -> list[Sentence]:

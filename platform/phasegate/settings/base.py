@@ -127,6 +127,9 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    # sections start folded, so that all are seen at once: the page draws only what is in view, and a
+    # browser's own search finds nothing in the rest
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "filter": True, "docExpansion": "none", "defaultModelsExpandDepth": 0},
     "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": r"/api/v1",
     "ENUM_NAME_OVERRIDES": {

@@ -124,3 +124,34 @@ def test_an_invalid_measurement_has_its_reason(project: Project, changes: dict[s
     text = wording.validity_texts(run)[0]
     assert text
     assert "%(" not in text
+
+
+@pytest.mark.parametrize(
+    ("where", "shares", "headline"),
+    [
+        (
+            "mixed",
+            {"queue_wait": 0.15, "prefill": 0.4, "decode": 0.42},
+            "No single stage holds most of the time: Decode 42.0 %, Prefill 40.0 %, Queue wait 15.0 %.",
+        ),
+        (
+            "decode",
+            {"queue_wait": None, "prefill": 0.3, "decode": 0.45},
+            "The largest part of the time goes into decode: Decode 45.0 %, Prefill 30.0 %.",
+        ),
+        (
+            "decode",
+            {"queue_wait": 0.1, "prefill": 0.3, "decode": 0.6},
+            "Most of the time goes into decode, the generation token by token.",
+        ),
+        ("unknown", {}, "What was observed does not say in which stage the time goes."),
+    ],
+)
+def test_the_headline_says_most_only_of_more_than_half(
+    project: Project, where: str, shares: dict[str, float | None], headline: str
+) -> None:
+    run = make_run(project, diagnosis={"where": where, "shares": shares})
+    with override("en"):
+        said = wording.verdict_of(run)
+    assert said is not None
+    assert said.headline == headline
