@@ -1,0 +1,1 @@
+"""The commands of `python -m inference`, one file each; each adds its own options."""

@@ -1,0 +1,182 @@
+"""`measure`: send requests to a target and write what was measured."""
+
+import argparse
+import asyncio
+import math
+from pathlib import Path
+from typing import Any
+
+from inference.commands.shell import (
+    INTERRUPTED,
+    INVALID,
+    MEASURED,
+    Commands,
+    Parser,
+    Progress,
+    api_key,
+    complain,
+    figures_line,
+    run_until_signal,
+    unless,
+)
+from inference.errors import InputError
+from inference.load.generator import LoadPlan
+from inference.load.session import measure, prepare_folder, write_session
+from inference.stats import PERCENTILES
+from inference.targets.base import Target
+from inference.targets.embedded import EngineTarget
+from inference.targets.openai import OpenAITarget
+from inference.workload.arrivals import gap_shape
+from inference.workload.requests_file import read_requests
+from inference.workload.tokenizer import load_tokenize
+
+DTYPES = ("auto", "bfloat16", "float32", "int8", "int4")
+ENGINE_OPTIONS = ("device", "dtype", "max_batch", "kv_blocks", "threads", "no_prefix_cache", "speculate")
+ENDPOINT_OPTIONS = ("model", "api_key_env", "endpoint", "server_metrics", "tokenizer", "retry_throttled")
+
+
+def add(commands: Commands) -> None:
+    """Add the command and its options."""
+    _options(commands.add_parser("measure", help="send requests to a target and write what was measured"))
+
+
+def _options(parser: Parser) -> None:
+    parser.set_defaults(command=_measure)
+    parser.add_argument("--target", required=True, help="engine:PATH or http://host:port/v1")
+    parser.add_argument("--requests", required=True, metavar="FILE.jsonl")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--concurrency", type=int, help="closed loop; with --rate: the client's slots")
+    parser.add_argument("--rate", type=float, help="open loop: requests a second")
+    parser.add_argument("--arrival", help="constant, poisson or gamma:SHAPE")
+    parser.add_argument("--warmup", type=int, default=0, help="extra requests before the window")
+    parser.add_argument("--timeout", type=float, help="seconds for one request")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", action="append", default=[], metavar="METRIC:PERCENTILE:MAX")
+    parser.add_argument("--quiet", action="store_true")
+    engine = parser.add_argument_group("engine targets")
+    engine.add_argument(
+        "--device", metavar="auto|cpu|cuda[:N]", help="where it computes (auto: a GPU if any)"
+    )
+    engine.add_argument("--dtype", choices=DTYPES)
+    engine.add_argument("--max-batch", type=int)
+    engine.add_argument("--kv-blocks", type=int)
+    engine.add_argument("--threads", type=int)
+    engine.add_argument("--no-prefix-cache", action="store_true")
+    engine.add_argument(
+        "--speculate", metavar="ngram|draft:PATH", help="guess tokens: prompt lookup, or a small draft model"
+    )
+    http = parser.add_argument_group("http targets")
+    http.add_argument("--model")
+    http.add_argument("--api-key-env", metavar="VAR")
+    http.add_argument("--endpoint", choices=("chat", "completions"))
+    http.add_argument("--server-metrics", metavar="URL|auto")
+    http.add_argument("--tokenizer", type=Path, metavar="DIR", help="counts tokens where no usage is sent")
+    http.add_argument("--retry-throttled", type=int, metavar="N", help="repeat a 429 or 503 up to N times")
+
+
+def _measure(options: argparse.Namespace) -> int:
+    requests = read_requests(options.requests)
+    if options.arrival is not None:
+        if options.rate is None:
+            raise InputError("--arrival needs --rate")
+        gap_shape(options.arrival)
+    plan = LoadPlan(
+        concurrency=options.concurrency,
+        rate=options.rate,
+        arrival=options.arrival or "constant",
+        warmup=options.warmup,
+        timeout_s=options.timeout,
+        seed=options.seed,
+    )
+    limits = [_limit(text) for text in options.limit]
+    target = _target(options)
+    prepare_folder(options.out)
+
+    async def run(stop: asyncio.Event) -> int:
+        progress = None if options.quiet else Progress()
+        if progress:
+            progress.say(f"opening {options.target} …")
+        try:
+            info = await unless(stop, target.open())
+            session = await measure(
+                target,
+                info,
+                requests,
+                plan,
+                limits=limits,
+                stop=stop,
+                on_tick=progress.tick if progress else None,
+            )
+        finally:
+            await target.close()
+        write_session(session, options.out)
+        if progress:
+            progress.end()
+            _report(session.summary)
+        if session.result.interrupted:
+            return INTERRUPTED
+        if not session.summary["validity"]["valid"]:
+            return complain("; ".join(session.summary["validity"]["reasons"]), INVALID)
+        return MEASURED
+
+    return run_until_signal(run)
+
+
+def _target(options: argparse.Namespace) -> Target:
+    kind, _, rest = options.target.partition(":")
+    if kind == "engine" and rest:
+        _refuse(options, ENDPOINT_OPTIONS, "http targets")
+        return _engine(options, rest)
+    if kind in ("http", "https"):
+        _refuse(options, ENGINE_OPTIONS, "engine targets")
+        if not options.model:
+            raise InputError("an http target needs --model NAME")
+        return OpenAITarget(
+            options.target,
+            options.model,
+            api_key=api_key(options.api_key_env),
+            endpoint=options.endpoint or "chat",
+            tokenize=load_tokenize(options.tokenizer) if options.tokenizer else None,
+            throttle_retries=options.retry_throttled or 0,
+            server_metrics_url=options.server_metrics,
+        )
+    raise InputError(f"target {options.target!r} must be engine:PATH or http://host:port/v1")
+
+
+def _engine(options: argparse.Namespace, path: str) -> EngineTarget:
+    names = ("device", "dtype", "max_batch", "kv_blocks", "threads", "speculate")
+    given = {name: getattr(options, name) for name in names}
+    settings: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return EngineTarget(path, prefix_cache=not options.no_prefix_cache, **settings)
+
+
+def _refuse(options: argparse.Namespace, names: tuple[str, ...], kind: str) -> None:
+    for name in names:
+        if getattr(options, name):
+            raise InputError(f"--{name.replace('_', '-')} is for {kind} only")
+
+
+def _limit(text: str) -> dict[str, Any]:
+    """A limit from `METRIC:PERCENTILE:MAX`, e.g. `ttft_ms:p95:800`."""
+    metric, _, rest = text.partition(":")
+    percentile, _, maximum = rest.partition(":")
+    try:
+        value = float(maximum)
+    except ValueError:
+        value = -1.0
+    if not metric or percentile not in {*(f"p{p}" for p in PERCENTILES), "max"} or not 0 <= value < math.inf:
+        raise InputError(f"--limit must look like ttft_ms:p95:800, not {text!r}")
+    return {"metric": metric, "percentile": percentile, "max": value}
+
+
+def _report(summary: dict[str, Any]) -> None:
+    outcomes = ", ".join(f"{name} {n}" for name, n in summary["requests"].items() if n)
+    print(f"requests: {outcomes or 'none'}; latencies from {summary['latency_from']}")
+    for name in ("ttft_ms", "tpot_ms", "queue_wait_ms", "prefill_ms", "decode_ms", "e2e_ms"):
+        print(figures_line(name, summary[name]))
+    rate = summary["output_tokens_per_second"]
+    print(f"output tokens/s: {'not observed' if rate is None else format(rate, '.1f')}")
+    for reason in summary["validity"]["reasons"]:
+        print(f"not valid: {reason}")
+    for lack in summary["validity"]["lacks"]:
+        print(f"lacks: {lack}")
