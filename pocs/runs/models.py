@@ -72,7 +72,8 @@ class Run(VersionedModel):
     diagnosis = models.JSONField(null=True)  # inference.diagnosis verdict
     configuration = models.JSONField(null=True)  # model digest, engine settings, versions, environment
     configuration_digest = models.CharField(max_length=64, blank=True)
-    manifest = models.JSONField(null=True)  # digests of the records
+    manifest = models.JSONField(null=True)  # digests of the records and of their segments
+    rescored = models.JSONField(null=True)  # the same records by the definitions of other tools
     error = models.TextField(blank=True)
 
     enqueued_at = models.DateTimeField(null=True)  # when a task was last sent for it
@@ -148,6 +149,10 @@ class RequestRecord(models.Model):
     stamps = models.JSONField(default=dict)
     intervals_ms = models.JSONField(default=dict)
     reads = models.JSONField(default=list)
+    # where the raw record lies: segment of the run, offset of its block, position in the block
+    segment = models.PositiveIntegerField(null=True)
+    segment_block = models.PositiveBigIntegerField(null=True)
+    segment_item = models.PositiveIntegerField(null=True)
     text = models.TextField(blank=True)
     reasoning_text = models.TextField(blank=True)
     token_ids = models.JSONField(null=True)
@@ -161,12 +166,35 @@ class RequestRecord(models.Model):
         indexes = [
             # E2: "can be queried by tenant or application"
             models.Index(fields=["run", "tenant", "application"], name="request_by_tenant"),
+            models.Index(fields=["run", "application"], name="request_by_application"),
+            models.Index(fields=["run", "warmup", "outcome", "index"], name="request_by_outcome"),
+            # the waterfall of the run page and queries by time
+            models.Index(fields=["run", "warmup", "started_ms", "index"], name="request_by_time"),
             # slowest requests of a run
             models.Index(fields=["run", "-e2e_ms"], name="request_slowest"),
         ]
 
     def __str__(self) -> str:
         return self.request_id
+
+
+class RecordSegment(models.Model):
+    """One file of raw records of a run (`inference.recording.segments`), with its digest once it is closed."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="segments")
+    number = models.PositiveIntegerField()
+    name = models.CharField(max_length=200)  # below the folder of all records
+    records = models.PositiveIntegerField(default=0)
+    size_bytes = models.PositiveBigIntegerField(default=0)
+    sha256 = models.CharField(max_length=64, blank=True)  # empty while it is written
+    torn_bytes = models.PositiveBigIntegerField(default=0)  # cut off its end after a crash
+
+    class Meta:
+        ordering = ["run_id", "number"]
+        constraints = [models.UniqueConstraint(fields=["run", "number"], name="segment_number_once")]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class TelemetrySample(models.Model):
