@@ -131,7 +131,7 @@ def review_by_someone_else(walk: Walk) -> None:
         if kind == "runtime":
             expect(page.locator("section", has=page.locator("#review-title"))).to_contain_text("retail")
             walk.shot(page, "evidence-to-review")
-        page.locator('[name="note"]').fill("逐行核对。Checked row by row.")
+        page.get_by_label("Note of the review").fill("逐行核对。Checked row by row.")
         page.get_by_role("button", name="Review: it holds").click()
         expect(page.locator('h1 [data-state="reviewed"]')).to_be_visible()
     walk.visit(page, walk.path("evidence/"))

@@ -7,14 +7,22 @@ from statistics import median
 from typing import Any
 
 from playwright.sync_api import Browser, Page, Response
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.e2e.running_site import ROOT, Site, listen_for_errors, sign_in_through_form, wait_for
 
 SHOTS = ROOT / "var" / "screenshots"
 LIVE_WITHIN_S = 240.0
+SHOT_MS = 10_000
 SERVER_TIME = """() => {
   const way = performance.getEntriesByType("navigation")[0];
   return way.responseStart - way.requestStart;
+}"""
+
+#: labels, links within a page and the keyboard rest on ids that are there once
+TWICE_THERE = """() => {
+  const ids = [...document.querySelectorAll("[id]")].map((place) => place.id);
+  return [...new Set(ids.filter((id, place) => ids.indexOf(id) !== place))];
 }"""
 
 
@@ -85,8 +93,15 @@ class Walk:
     def shot(self, page: Page, name: str) -> None:
         """A screenshot of the whole page, numbered in the order of the walk."""
         self._shot += 1
+        assert page.evaluate(TWICE_THERE) == [], f"ids more than once on {page.url}"
         page.evaluate("scrollTo(0, 0)")  # else the header, which stays at the top, lies over the middle
-        page.screenshot(path=self.shots / f"{self._shot:02d}-{name}.png", full_page=True)
+        path = self.shots / f"{self._shot:02d}-{name}.png"
+        try:
+            page.screenshot(path=path, full_page=True, timeout=SHOT_MS)
+        except PlaywrightTimeout:
+            # a page that loaded itself again in the middle of it, as that of a run does at its end
+            page.wait_for_load_state()
+            page.screenshot(path=path, full_page=True)
 
     def record(self) -> None:
         """Write the figures beside the screenshots, and log them for the report of the test."""

@@ -121,9 +121,9 @@ def _forms_context(revision: EvidenceRevision, refused: dict[str, Any]) -> dict[
     return {
         "review_form": ReviewForm(),
         "return_form": ReturnForm(),
-        "submit_form": SubmitForm(),
+        "submit_form": SubmitForm(auto_id="id_submit_%s"),
         "attachment_form": AttachmentForm(),
-        "request_form": ReviewRequestForm(people=people),
+        "request_form": ReviewRequestForm(auto_id="id_request_%s", people=people),
         "comment_form": CommentForm(),
         "comment_thread": None,
     } | refused
