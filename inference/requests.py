@@ -49,4 +49,6 @@ class GenerationRequest:
     tenant: str = ""
     application: str = ""
     cancel: CancelRule | None = None
+    follows: str | None = None  # id of the turn before: sent after its answer, with the conversation so far
+    think_s: float = 0.0  # and so many seconds after it
     namespace: str = field(default="")  # prefix cache entries are shared only inside a namespace

@@ -12,7 +12,8 @@ from inference.phases import derive
 from inference.records import RequestRecord, Trace
 from inference.requests import GenerationRequest
 from inference.targets.base import Target
-from inference.workload.arrivals import arrival_offsets_s
+from inference.workload.arrivals import arrival_offsets_s, is_self_timed, parse_shape
+from inference.workload.conversations import Turn, conversations, is_answered, next_turn
 from inference.workload.warmup import warmup_requests
 
 DEFAULT_TICK_S = 0.25
@@ -23,10 +24,13 @@ class LoadPlan:
     """How requests arrive.
 
     `concurrency` alone: closed loop with that many slots, the next request leaves when a slot is free.
-    `rate` (requests a second, spaced by `arrival`: `constant`, `poisson` or `gamma:SHAPE`): open loop; a
-    `concurrency` beside it is the number of client slots, and waiting for one counts from `scheduled`.
-    Neither: open loop by the requests' own `arrival_s`, or all at once where they have none.
+    `rate` (requests a second, spaced by `arrival`) or an `arrival` that needs no rate (the shapes are in
+    `inference.workload.arrivals`): open loop; a `concurrency` beside it is the number of client slots, and
+    waiting for one counts from `scheduled`. Neither: open loop by the requests' own `arrival_s`, or all at
+    once where they have none. What arrives is conversations, most of one request; in closed loop a
+    slot stays with its conversation.
     `warmup` requests run before the window; `timeout_s` counts from the moment a slot took the request.
+    `workload` says for the summary where the requests came from.
     """
 
     concurrency: int | None = None
@@ -35,6 +39,7 @@ class LoadPlan:
     warmup: int = 0
     timeout_s: float | None = None
     seed: int = 0
+    workload: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.concurrency is not None and self.concurrency < 1:
@@ -45,13 +50,17 @@ class LoadPlan:
             raise InputError(f"warmup must be 0 or more requests, not {self.warmup}")
         if self.timeout_s is not None and not 0 < self.timeout_s < float("inf"):
             raise InputError(f"timeout must be above 0 seconds, not {self.timeout_s}")
+        parse_shape(self.arrival)
 
     @property
     def open_loop(self) -> bool:
-        return self.rate is not None or self.concurrency is None
+        return self.rate is not None or self.concurrency is None or is_self_timed(self.arrival)
 
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "open_loop": self.open_loop}
+        stated = asdict(self) | {"open_loop": self.open_loop}
+        if not self.workload:
+            del stated["workload"]
+        return stated
 
 
 @dataclass
@@ -90,6 +99,39 @@ class _Run:
     records: list[RequestRecord]
     on_record: Callable[[RequestRecord], None] | None
     on_trace_start: Callable[[Trace], None] | None
+    unsent_turns: int = 0  # of conversations that had no answer to go on from
+
+    async def conversation(
+        self,
+        turns: Sequence[Turn],
+        *,
+        scheduled_ns: int | None = None,
+        warmup: bool = False,
+        open_loop: bool,
+        slots: asyncio.Semaphore | None = None,
+    ) -> None:
+        """One turn after the other; a later one is due when the answer before it was thought over."""
+        said: GenerationRequest | None = None
+        answer: Trace | None = None
+        for number, (index, request) in enumerate(turns):
+            if said is not None and answer is not None:
+                if not is_answered(answer):
+                    self.unsent_turns += len(turns) - number
+                    return
+                if request.think_s:
+                    await asyncio.sleep(request.think_s)
+                request = next_turn(request, said, answer)  # noqa: PLW2901
+                scheduled_ns = None
+            due_ns = time.monotonic_ns() if scheduled_ns is None else scheduled_ns
+            options: dict[str, Any] = {"scheduled_ns": due_ns, "warmup": warmup, "open_loop": open_loop}
+            if slots is None:
+                answer = await self.one(request, index, **options)
+            else:
+                free_at_once = not slots.locked()
+                async with slots:
+                    ready_ns = due_ns if free_at_once else time.monotonic_ns()
+                    answer = await self.one(request, index, ready_ns=ready_ns, **options)
+            said = request
 
     async def one(
         self,
@@ -100,10 +142,10 @@ class _Run:
         ready_ns: int | None = None,
         warmup: bool = False,
         open_loop: bool,
-    ) -> None:
+    ) -> Trace:
         """One request from its slot to its record; a cancelled load still gets the partial record."""
         dispatched_ns = time.monotonic_ns()
-        trace = Trace(request.id, scheduled_ns=scheduled_ns, dispatched_ns=dispatched_ns)
+        trace = Trace(request.id, index, warmup, scheduled_ns=scheduled_ns, dispatched_ns=dispatched_ns)
         trace.ready_ns = scheduled_ns if ready_ns is None else ready_ns
         if not warmup:
             self.check.dispatched(dispatched_ns - trace.ready_ns)
@@ -130,6 +172,7 @@ class _Run:
             self.state.failed += record.outcome not in ("success", "cancelled")
             if self.on_record:
                 self.on_record(record)
+        return trace
 
 
 async def run_load(
@@ -180,7 +223,7 @@ async def run_load(
     return LoadResult(
         records=run.records,
         load=plan.as_json(),
-        self_check=check.as_json(),
+        self_check=check.as_json() | ({"unsent_turns": run.unsent_turns} if run.unsent_turns else {}),
         started_ns=started_ns,
         ended_ns=time.monotonic_ns(),
         started_at_unix_ns=started_at_unix_ns,
@@ -206,39 +249,34 @@ async def _warm_and_measure(run: _Run, requests: Sequence[GenerationRequest]) ->
 async def _closed_loop(
     run: _Run, requests: Sequence[GenerationRequest], slots: int, *, warmup: bool = False
 ) -> None:
-    waiting = iter(enumerate(requests))
+    talks = conversations(requests)
+    waiting = iter(talks)
 
-    async def slot(waiting: Iterator[tuple[int, GenerationRequest]]) -> None:
-        for index, request in waiting:
-            await run.one(request, index, scheduled_ns=time.monotonic_ns(), warmup=warmup, open_loop=False)
+    async def slot(waiting: Iterator[list[Turn]]) -> None:
+        for turns in waiting:
+            await run.conversation(turns, warmup=warmup, open_loop=False)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(slots, len(requests))):
+        for _ in range(min(slots, len(talks))):
             group.create_task(slot(waiting))
 
 
 async def _open_loop(run: _Run, requests: Sequence[GenerationRequest]) -> None:
-    """Each request is due at its planned time whatever the target does: no coordinated omission."""
-    offsets = arrival_offsets_s(requests, rate=run.plan.rate, arrival=run.plan.arrival, seed=run.plan.seed)
+    """Each conversation begins at its planned time whatever the target does: no coordinated omission."""
+    talks = conversations(requests)
+    firsts = [turns[0][1] for turns in talks]
+    offsets = arrival_offsets_s(firsts, rate=run.plan.rate, arrival=run.plan.arrival, seed=run.plan.seed)
     slots = asyncio.Semaphore(run.plan.concurrency) if run.plan.concurrency else None
     origin_ns = time.monotonic_ns()
-
-    async def due(request: GenerationRequest, index: int, scheduled_ns: int) -> None:
-        if slots is None:
-            await run.one(request, index, scheduled_ns=scheduled_ns, open_loop=True)
-            return
-        free_at_once = not slots.locked()
-        async with slots:
-            ready_ns = scheduled_ns if free_at_once else time.monotonic_ns()
-            await run.one(request, index, scheduled_ns=scheduled_ns, ready_ns=ready_ns, open_loop=True)
-
     async with asyncio.TaskGroup() as group:
-        for index in sorted(range(len(requests)), key=lambda i: offsets[i]):
-            scheduled_ns = origin_ns + int(offsets[index] * 1_000_000_000)
+        for number in sorted(range(len(talks)), key=lambda i: offsets[i]):
+            scheduled_ns = origin_ns + int(offsets[number] * 1_000_000_000)
             delay_s = (scheduled_ns - time.monotonic_ns()) / 1_000_000_000
             if delay_s > 0:
                 await asyncio.sleep(delay_s)
-            group.create_task(due(requests[index], index, scheduled_ns))
+            group.create_task(
+                run.conversation(talks[number], scheduled_ns=scheduled_ns, open_loop=True, slots=slots)
+            )
 
 
 async def _tick(state: LoadState, on_tick: Callable[[LoadState], None], tick_s: float) -> None:

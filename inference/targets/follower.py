@@ -162,6 +162,6 @@ def refuse(trace: Trace, reason: str, ns: int, *, busy: bool) -> None:
 def wire(request: GenerationRequest) -> dict[str, Any]:
     """What the engine needs of a request, without what concerns only the client."""
     fields = asdict(request)
-    for name in ("cancel", "arrival_s", "tenant", "application"):
+    for name in ("cancel", "arrival_s", "tenant", "application", "follows", "think_s"):
         del fields[name]
     return fields

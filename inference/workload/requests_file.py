@@ -29,6 +29,7 @@ _NUMBERS: dict[str, tuple[type, float, float, bool]] = {
     "min_p": (float, 0, 1, True),
     "logprobs": (int, 0, MAX_LOGPROBS, True),  # alternatives told beside each token
     "arrival_s": (float, 0, 10_000_000, True),
+    "think_s": (float, 0, 86_400, True),
 }
 
 
@@ -44,6 +45,8 @@ def read_requests(path: str | Path) -> list[GenerationRequest]:
         raise InputError(f"cannot read request file {path}: {fault.strerror or fault}") from fault
     requests: list[GenerationRequest] = []
     line_of_id: dict[str, int] = {}
+    position: dict[str, int] = {}
+    followed: set[str] = set()
     for number, line in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         where = f"{path}, line {number}"
         try:
@@ -55,11 +58,28 @@ def read_requests(path: str | Path) -> list[GenerationRequest]:
         request = parse_request(_json_object(text, where), where=where)
         if request.id in line_of_id:
             raise InputError(f"{where}: id {request.id!r} was already used in line {line_of_id[request.id]}")
+        if request.follows is not None:
+            before = requests[position[request.follows]] if request.follows in position else None
+            _check_turn(request, before, request.follows in followed, where)
+            followed.add(request.follows)
+        position[request.id] = len(requests)
         line_of_id[request.id] = number
         requests.append(request)
     if not requests:
         raise InputError(f"{path}: the file has no request")
     return requests
+
+
+def _check_turn(
+    request: GenerationRequest, before: GenerationRequest | None, taken: bool, where: str
+) -> None:
+    """A turn follows one request before it, which nothing else follows, and both are chats."""
+    if before is None:
+        raise InputError(f"{where}: follows {request.follows!r}, which is no earlier line")
+    if before.messages is None or request.messages is None:
+        raise InputError(f"{where}: a turn that follows another needs messages, and so does the other")
+    if taken:
+        raise InputError(f"{where}: follows {request.follows!r}, which another line follows already")
 
 
 def parse_request(row: Mapping[str, Any], *, where: str) -> GenerationRequest:
@@ -197,5 +217,6 @@ _READERS: dict[str, Callable[[Any, str, str], Any]] = {
     "tenant": _text,
     "application": _text,
     "namespace": _text,
+    "follows": _text,
     "cancel": _cancel,
 }

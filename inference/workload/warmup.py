@@ -22,7 +22,7 @@ def warmup_requests(requests: Sequence[GenerationRequest], n: int) -> list[Gener
 
 def _variant(request: GenerationRequest, number: int) -> GenerationRequest:
     mark = f"({number}) "
-    changes: dict[str, Any] = {"id": f"warmup-{number}", "cancel": None, "arrival_s": None}
+    changes: dict[str, Any] = {"id": f"warmup-{number}", "cancel": None, "arrival_s": None, "follows": None}
     changes["namespace"] = NAMESPACE + request.namespace
     if request.prompt is not None:
         changes["prompt"] = mark + request.prompt
