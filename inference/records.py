@@ -19,6 +19,8 @@ class Trace:
     """Everything observed of one request, in the order of metrics.md."""
 
     request_id: str
+    index: int = 0  # position in the input; warm-up requests count apart
+    warmup: bool = False
     # the client's own stamps
     scheduled_ns: int | None = None
     ready_ns: int | None = None  # scheduled, and a client slot free: later than this is the client's fault
