@@ -59,6 +59,15 @@ class ScenarioKind(models.TextChoices):
     INTERRUPTION = "interruption", _("Interruption (S5)")
 
 
+class OptimisationGoal(models.TextChoices):
+    """What an optimisation of the service is to serve: it decides which advice comes first (T7–T9)."""
+
+    COST = "cost", _("Lower cost (T7)")
+    LATENCY = "latency", _("Lower latency (T8)")
+    LONG_CONTEXT = "long_context", _("Long contexts (T9)")
+    STABILITY = "stability", _("Stability")
+
+
 class ScenarioState(models.TextChoices):
     DRAFT = "draft", _("Draft")
     APPROVED = "approved", _("Approved")

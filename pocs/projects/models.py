@@ -10,6 +10,7 @@ from pocs.people.roles import ProjectRole
 from pocs.projects.choices import (
     AffectedKind,
     DeclarationKind,
+    OptimisationGoal,
     ProjectState,
     ReadinessKind,
     ScenarioKind,
@@ -21,6 +22,9 @@ class Project(VersionedModel):
     organisation = models.ForeignKey(Organisation, models.PROTECT, related_name="projects")
     name = models.CharField(_("name"), max_length=160)
     goal = models.TextField(_("what is to be decided"), blank=True)
+    optimisation_goal = models.CharField(
+        _("what an optimisation is to serve"), max_length=12, choices=OptimisationGoal.choices, blank=True
+    )
     state = models.CharField(max_length=20, choices=ProjectState.choices, default=ProjectState.DRAFT)
     where_applies = models.TextField(_("where it applies (Q24)"), blank=True)
     where_not = models.TextField(_("where it does not apply (Q25)"), blank=True)

@@ -13,6 +13,7 @@ from pocs.projects.blueprints import ScenarioDraft
 from pocs.projects.choices import (
     AffectedKind,
     DeclarationKind,
+    OptimisationGoal,
     ProjectState,
     ReadinessKind,
     ScenarioKind,
@@ -27,6 +28,9 @@ class ProjectSerializer(StrictSerializer):
     id = serializers.IntegerField(read_only=True)
     name = serializers.CharField(max_length=160)
     goal = serializers.CharField(required=False, allow_blank=True)
+    optimisation_goal = serializers.ChoiceField(
+        choices=OptimisationGoal.choices, required=False, allow_blank=True
+    )
     state = serializers.ChoiceField(choices=ProjectState.choices, read_only=True)
     where_applies = serializers.CharField(required=False, allow_blank=True)
     where_not = serializers.CharField(required=False, allow_blank=True)
