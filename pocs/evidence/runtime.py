@@ -79,8 +79,7 @@ def populations(runs: Iterable[Run], wanted: Filter = Filter()) -> list[Populati
     """One population per tenant and application over these runs, warm-up left out."""
     parts: dict[tuple[str, str], list[tuple[Run, RequestGroup]]] = defaultdict(list)
     found = []
-    for run in _in_order(runs):
-        groups = _groups_of(run)
+    for run, groups in _with_groups(runs):
         for group in groups:
             if wanted.takes(group.tenant, group.application):
                 parts[group.tenant, group.application].append((run, group))
@@ -102,8 +101,8 @@ def requests_matching(runs: Iterable[Run], wanted: Filter, *, offset: int, limit
     """The requests from `offset` on: by run, tenant, application and outcome, then as they were recorded."""
     ids: list[int] = []
     count = 0
-    for run in _in_order(runs):
-        for group in _groups_of(run):
+    for _run, groups in _with_groups(runs):
+        for group in groups:
             if not wanted.takes(group.tenant, group.application, group.outcome):
                 continue
             start = max(offset - count, 0)
@@ -118,18 +117,27 @@ def requests_matching(runs: Iterable[Run], wanted: Filter, *, offset: int, limit
 
 def names_in(runs: Iterable[Run]) -> tuple[list[str], list[str]]:
     """Tenants and applications that requests of these runs carry, for a reader to choose from."""
-    seen = {(group.tenant, group.application) for run in runs for group in _groups_of(run)}
+    seen = {(group.tenant, group.application) for _run, groups in _with_groups(runs) for group in groups}
     return sorted({tenant for tenant, _ in seen} - {""}), sorted({name for _, name in seen} - {""})
 
 
 def run_index(run: Run) -> RunIndex | None:
     """The index of an ended run, built when there is none for the records that its manifest names."""
-    if run.state not in FINAL_STATES:
-        return None
-    records = digest(run.manifest)
-    index = RunIndex.objects.filter(run=run).first()
-    if index is not None and index.records_digest == records:
-        return index
+    return _indexes([run]).get(run.pk)
+
+
+def _indexes(runs: Sequence[Run]) -> dict[int, RunIndex]:
+    """The indexes of those of the runs that have ended, by the run's number in the database."""
+    ended = [run for run in runs if run.state in FINAL_STATES]
+    known = {index.run_id: index for index in RunIndex.objects.filter(run__in=ended)}
+    for run in ended:
+        records = digest(run.manifest)
+        if run.pk not in known or known[run.pk].records_digest != records:
+            known[run.pk] = _build_index(run, records)
+    return known
+
+
+def _build_index(run: Run, records: str) -> RunIndex:
     groups = _read_groups(run)
     try:
         with transaction.atomic():
@@ -143,17 +151,17 @@ def run_index(run: Run) -> RunIndex | None:
     return index
 
 
-def _in_order(runs: Iterable[Run]) -> list[Run]:
-    return sorted(runs, key=lambda run: (run.number, run.pk))
-
-
-def _groups_of(run: Run) -> list[RequestGroup]:
-    """The run's groups in order; of an ended run their packed values are read only when asked for."""
-    index = run_index(run)
-    if index is None:
-        return _read_groups(run)
-    groups = index.groups.defer("record_ids", *FIGURES)
-    return list(groups.order_by("tenant", "application", "outcome"))
+def _with_groups(runs: Iterable[Run]) -> list[tuple[Run, list[RequestGroup]]]:
+    """The runs in order, each with its groups; of ended runs packed values are read only when asked for."""
+    ordered = sorted(runs, key=lambda run: (run.number, run.pk))
+    indexes = _indexes(ordered)
+    found = RequestGroup.objects.filter(index__in=[index.pk for index in indexes.values()])
+    stored: dict[int, list[RequestGroup]] = defaultdict(list)
+    for group in found.defer("record_ids", *FIGURES).order_by("tenant", "application", "outcome"):
+        stored[group.index_id].append(group)
+    return [
+        (run, stored[indexes[run.pk].pk] if run.pk in indexes else _read_groups(run)) for run in ordered
+    ]
 
 
 def _read_groups(run: Run) -> list[RequestGroup]:
