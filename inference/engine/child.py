@@ -35,7 +35,7 @@ from inference.engine.options import EngineOptions
 from inference.engine.precision import choose
 from inference.engine.stages import timed
 from inference.errors import TargetUnavailable
-from inference.requests import GenerationRequest
+from inference.requests import CancelRule, GenerationRequest
 
 PR_SET_PDEATHSIG = 1
 WATCH_EVERY_S = 1.0
@@ -214,6 +214,8 @@ def _request(fields: dict[str, Any]) -> GenerationRequest:
     for name in SEQUENCE_FIELDS:
         if fields.get(name) is not None:
             fields[name] = tuple(fields[name])
+    if fields.get("cancel") is not None:
+        fields["cancel"] = CancelRule(**fields["cancel"])
     return GenerationRequest(**fields)
 
 

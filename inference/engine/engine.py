@@ -26,7 +26,7 @@ from inference.engine.speculation import DraftModel, PromptLookup, check_draft
 from inference.engine.statistics import Statistics
 from inference.engine.token_bytes import TokenBytes
 from inference.errors import RequestRejected
-from inference.requests import GenerationRequest
+from inference.requests import GenerationRequest, Phase
 
 Emit = Callable[[list[Event]], None]
 
@@ -190,6 +190,9 @@ class Engine:
                 self._pending.append(events.step(sequence.handle, stamps.start_ns, stamps.end_ns, *parts))
             if sequence.in_prefill:
                 self._chunks(work, stamps)
+                if _leaves_in(sequence, "prefill"):
+                    self._abort(sequence)
+                    continue
             if choice is None:  # nothing of it is offered to others: its cache may be no numbers either
                 self._end(sequence, events.failed, "The model computed logits that are not numbers.")
                 continue
@@ -249,6 +252,8 @@ class Engine:
             rest = detokeniser.flush()
             reason = "stop" if is_end or detokeniser.stopped else "length"
             self._end(sequence, events.finished, reason, rest)
+        elif _leaves_in(sequence, "decode", output):
+            self._abort(sequence)
 
     # -- ends -----------------------------------------------------------------------------------------
 
@@ -260,6 +265,10 @@ class Engine:
         del self._sequences[sequence.handle]
         self.admission.leave(sequence.request)
         self._pending.append(events.freed(sequence.handle, time.monotonic_ns()))
+
+    def _abort(self, sequence: Sequence) -> None:
+        self.statistics.aborted += 1
+        self._end(sequence, events.aborted)
 
     def _break(self, step: Step, error: Exception) -> None:
         """End the requests of a step that raised; raises DeviceLost where no other step can be computed."""
@@ -281,8 +290,7 @@ class Engine:
                 self.scheduler.add(value)
             elif kind == "abort":
                 if (sequence := self._sequences.get(value)) is not None:
-                    self.statistics.aborted += 1
-                    self._end(sequence, events.aborted)
+                    self._abort(sequence)
             else:
                 self.blocks.reset_cache()
                 if self.drafter is not None:
@@ -308,6 +316,12 @@ class Engine:
         assert not left, f"{len(left)} sequences are still there"
         assert self.blocks.held == 0, f"{self.blocks.held} blocks are lost"
         self.blocks.check()
+
+
+def _leaves_in(sequence: Sequence, phase: Phase, output_tokens: int = 0) -> bool:
+    """Whether its client is to leave here: told beforehand, so that a fast model cannot be ahead of it."""
+    rule = sequence.request.cancel
+    return rule is not None and rule.phase == phase and output_tokens >= rule.after_tokens
 
 
 def _seed(request: GenerationRequest) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from inference.engine.events import ENDS, Event
+from inference.engine.events import Event
 from inference.engine.host import EngineHost
 from inference.errors import TargetUnavailable
 from inference.records import Trace
@@ -62,7 +62,6 @@ class Follower:
             self._trace.text = "".join(self._text)
             if self._on_read is not None:
                 self._on_read()
-            self._leave_if_asked()
         self._trace.closed_ns = time.monotonic_ns()
 
     def _take(self, read_ns: int, events: list[Event]) -> int:
@@ -137,15 +136,6 @@ class Follower:
         if self._trace.first_visible_ns is None:
             self._trace.first_visible_ns = self._trace.first_answer_ns = read_ns
 
-    def _leave_if_asked(self) -> None:
-        rule, trace = self._request.cancel, self._trace
-        if rule is None or self._over or any(getattr(trace, f"{end}_ns") for end in ENDS):
-            return
-        in_prefill = rule.phase == "prefill" and trace.admitted_ns
-        in_decode = rule.phase == "decode" and len(trace.token_ns) >= max(1, rule.after_tokens)
-        if in_prefill or in_decode:
-            self.abort()
-
 
 def fail(trace: Trace, reason: str, ns: int | None = None) -> None:
     """The request was cut off."""
@@ -162,6 +152,6 @@ def refuse(trace: Trace, reason: str, ns: int, *, busy: bool) -> None:
 def wire(request: GenerationRequest) -> dict[str, Any]:
     """What the engine needs of a request, without what concerns only the client."""
     fields = asdict(request)
-    for name in ("cancel", "arrival_s", "tenant", "application", "follows", "think_s"):
+    for name in ("arrival_s", "tenant", "application", "follows", "think_s"):
         del fields[name]
     return fields
