@@ -10,9 +10,10 @@ class PhaseGateConfig(AppConfig):
     verbose_name = _("PhaseGate")
 
     def ready(self) -> None:
-        from phasegate import celery, worker_presence  # noqa: F401, PLC0415 both need the settings to be read
+        from phasegate import celery, rights, worker_presence  # noqa: F401, PLC0415 both need the settings to be read
         from phasegate.live.publisher import LoopPublisher  # noqa: PLC0415
-        from pocs.common import events  # noqa: PLC0415 models must be loaded first
+        from pocs.common import access, events  # noqa: PLC0415 models must be loaded first
 
+        access.declare(rights.TABLE)
         if settings.PHASEGATE_LIVE_PUBLISH:
             events.set_publisher(LoopPublisher())

@@ -21,7 +21,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", include("pocs.evidence.api.urls")),
     path("api/v1/", include("pocs.reviews.api.urls")),
     path("api/v1/", include("pocs.notices.api.urls")),
-    path("api/v1/", include("pocs.reviews.api.urls")),
     path("", include("phasegate.signin.urls")),
     path("", include("pocs.reviews.ui.inbox_urls")),
     path("", include("pocs.people.ui.urls")),

@@ -56,7 +56,7 @@ def lines(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Iterator[str]
 
 
 class TableResponse(StreamingHttpResponse):
-    """A streamed answer that reads its rows a chunk at a time under ASGI too, where Django reads all first."""
+    """Streamed: rows are read a chunk at a time under ASGI too, where Django reads all of them first."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         parts = iter(self.streaming_content)  # type: ignore[arg-type]

@@ -10,10 +10,11 @@ class EvidenceConfig(AppConfig):
 
     def ready(self) -> None:
         # models can be imported only now
-        from pocs.common import audit  # noqa: PLC0415
-        from pocs.evidence import gates, readiness, verbs  # noqa: PLC0415
+        from pocs.common import access, audit  # noqa: PLC0415
+        from pocs.evidence import gates, readiness, rights, verbs  # noqa: PLC0415
         from pocs.evidence.ui import section  # noqa: PLC0415
 
+        access.declare(rights.TABLE)
         gates.register()
         readiness.register()
         section.register()

@@ -25,11 +25,18 @@ def may_read(actor: Actor, project: Project) -> bool:
     )
 
 
+def _require_read(actor: Actor, project: Project, unseen: str) -> None:
+    """NotFound, in the words of `unseen`, for whoever may not read the project's evidence."""
+    if not may_read(actor, project):
+        policies.require(actor, "project.view", project, unseen=unseen)
+
+
 def project_for_evidence(actor: Actor, pk: int) -> Project:
     """The project, for everyone who may read its evidence; NotFound for others."""
     project = Project.objects.filter(pk=pk, organisation_id=actor.organisation_id).first()
-    if project is None or not may_read(actor, project):
+    if project is None:
         raise NotFound(_("There is no such project."))
+    _require_read(actor, project, _("There is no such project."))
     return project
 
 
@@ -57,8 +64,7 @@ def evidence_by_id(project: Project, ids: list[int]) -> list[Evidence]:
 
 def evidence_of(actor: Actor, project: Project) -> QuerySet[Evidence]:
     """The project's evidence by type, each with `latest_revisions`: the newest and the standing one."""
-    if not may_read(actor, project):
-        raise NotFound(_("There is no such project."))
+    _require_read(actor, project, _("There is no such project."))
     of_same = EvidenceRevision.objects.filter(evidence=OuterRef("evidence")).order_by("-number").values("pk")
     newest = Q(pk=Subquery(of_same[:1]))
     current = Q(pk=Subquery(of_same.filter(state__in=CURRENT_STATES)[:1]))
@@ -78,8 +84,9 @@ def evidence_get(actor: Actor, pk: int) -> Evidence:
         .select_related("project__organisation")
         .first()
     )
-    if evidence is None or not may_read(actor, evidence.project):
+    if evidence is None:
         raise NotFound(_("There is no such evidence."))
+    _require_read(actor, evidence.project, _("There is no such evidence."))
     return evidence
 
 
@@ -117,8 +124,9 @@ def revision_get(actor: Actor, pk: int, *, evidence_pk: int | None = None) -> Ev
         .prefetch_related("runs", "attachments__uploaded_by")
         .first()
     )
-    if revision is None or not may_read(actor, revision.evidence.project):
+    if revision is None:
         raise NotFound(_("There is no such revision."))
+    _require_read(actor, revision.evidence.project, _("There is no such revision."))
     return revision
 
 
@@ -130,8 +138,9 @@ def attachment_get(actor: Actor, pk: int, *, revision_pk: int | None = None) -> 
     if revision_pk is not None:
         rows = rows.filter(revision_id=revision_pk)
     attachment = rows.select_related("revision__evidence__project", "uploaded_by").first()
-    if attachment is None or not may_read(actor, attachment.revision.evidence.project):
+    if attachment is None:
         raise NotFound(_("There is no such file."))
+    _require_read(actor, attachment.revision.evidence.project, _("There is no such file."))
     return attachment
 
 
@@ -151,8 +160,9 @@ def thread_get(actor: Actor, pk: int) -> Thread:
     """One thread; NotFound for a foreign or an absent one."""
     rows = Thread.objects.filter(pk=pk, evidence__project__organisation_id=actor.organisation_id)
     thread = rows.select_related("evidence__project", "revision__evidence", "opened_by").first()
-    if thread is None or not may_read(actor, thread.evidence.project):
+    if thread is None:
         raise NotFound(_("There is no such discussion."))
+    _require_read(actor, thread.evidence.project, _("There is no such discussion."))
     return thread
 
 
@@ -162,8 +172,9 @@ def review_request_get(actor: Actor, pk: int) -> ReviewRequest:
         pk=pk, revision__evidence__project__organisation_id=actor.organisation_id
     )
     request = rows.select_related("revision__evidence__project", "person", "requested_by").first()
-    if request is None or not may_read(actor, request.revision.evidence.project):
+    if request is None:
         raise NotFound(_("There is no such request."))
+    _require_read(actor, request.revision.evidence.project, _("There is no such request."))
     return request
 
 

@@ -10,9 +10,10 @@ class NoticesConfig(AppConfig):
 
     def ready(self) -> None:
         # models can be imported only now
-        from pocs.common import audit, notices  # noqa: PLC0415
-        from pocs.notices import verbs  # noqa: PLC0415
+        from pocs.common import access, audit, notices  # noqa: PLC0415
+        from pocs.notices import rights, verbs  # noqa: PLC0415
         from pocs.notices.services import telling  # noqa: PLC0415
 
+        access.declare(rights.TABLE)
         notices.on_notice(telling.on_port_notice)
         audit.name_verbs(verbs.NAMES)

@@ -10,8 +10,10 @@ class PeopleConfig(AppConfig):
 
     def ready(self) -> None:
         # models can be imported only now
-        from pocs.common import audit  # noqa: PLC0415
+        from pocs.common import access, audit  # noqa: PLC0415
+        from pocs.people import rights  # noqa: PLC0415
 
+        access.declare(rights.TABLE)
         audit.name_verbs(
             {
                 "user.preferences_set": _("set their preferences"),

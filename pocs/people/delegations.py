@@ -65,12 +65,7 @@ def delegation_give(
 
 def delegation_revoke(*, actor: Actor, delegation: Delegation) -> Delegation:
     """End a delegation now; by whoever gave it, or an administrator. What was signed by it stays signed."""
-    if not actor.is_person:
-        raise NotPermitted(_("Only a signed-in person can do this; a token or the system cannot."))
-    if delegation.organisation_id != actor.organisation_id:
-        raise NotFound(_("There is no such delegation."))
-    if delegation.principal_id != actor.user_id and not is_admin(actor):
-        raise NotPermitted(_("Only the person who gave a delegation, or an administrator, takes it back."))
+    revoking_require(actor=actor, delegation=delegation)
     now = timezone.now()
     with transaction.atomic():
         rows = Delegation.objects.filter(pk=delegation.pk, revoked_at=None, ends_on__gte=now.date())
@@ -81,6 +76,16 @@ def delegation_revoke(*, actor: Actor, delegation: Delegation) -> Delegation:
         )
     delegation.revoked_at, delegation.revoked_by_id = now, actor.user_id
     return delegation
+
+
+def revoking_require(*, actor: Actor, delegation: Delegation) -> None:
+    """NotPermitted for whoever may not end this delegation, NotFound for one of another organisation."""
+    if not actor.is_person:
+        raise NotPermitted(_("Only a signed-in person can do this; a token or the system cannot."))
+    if delegation.organisation_id != actor.organisation_id:
+        raise NotFound(_("There is no such delegation."))
+    if delegation.principal_id != actor.user_id and not is_admin(actor):
+        raise NotPermitted(_("Only the person who gave a delegation, or an administrator, takes it back."))
 
 
 def _check_deputy(principal: User, deputy: User | None) -> list[FieldError]:

@@ -101,10 +101,35 @@ def principals_for(actor: Actor, capability: str, project: Any) -> list[User]:
     return list(principals_of(actor).filter(pk__in=holders))
 
 
-def require(actor: Actor, capability: str, project: Any) -> None:
-    """Raise NotFound when the actor may not even see the project, NotPermitted without the right."""
+def require(actor: Actor, capability: str, project: Any, *, unseen: str = "") -> None:
+    """Raise NotFound (`unseen`: its words) when the actor may not even see the project, else NotPermitted.
+
+    What one may not see is as good as foreign, also to a colleague. A token sees the one project that it
+    is bound to: there it lacks the scope, elsewhere it finds nothing.
+    """
     if allowed(actor, capability, project):
         return
+    if actor.kind == "token" and _is_bound_to(actor, project):
+        raise NotPermitted(_missing_scope(capability))
     if capability == "project.view" or not allowed(actor, "project.view", project):
-        raise NotFound(_("There is no such project."))
+        raise NotFound(unseen or _("There is no such project."))
     raise NotPermitted(_("Your role on this project does not allow this."))
+
+
+def creating_require(actor: Actor) -> User:
+    """The person who may create projects; NotPermitted for auditors and tokens."""
+    person = person_behind(actor) if actor.is_person else None
+    if person is None or person.organisation_role == OrganisationRole.AUDITOR:
+        raise NotPermitted(_("Only people who work on projects may create one."))
+    return person
+
+
+def _is_bound_to(actor: Actor, project: Any) -> bool:
+    return actor.organisation_id == project.organisation_id and actor.token_project_id == project.pk
+
+
+def _missing_scope(capability: str) -> str:
+    scope = TOKEN_SCOPES.get(capability)
+    if scope is None:
+        return _("No CI token may do this, whatever its scopes.")
+    return _("The token lacks the scope “%(scope)s”.") % {"scope": scope}

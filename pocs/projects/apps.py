@@ -10,11 +10,12 @@ class ProjectsConfig(AppConfig):
 
     def ready(self) -> None:
         # models can be imported only now
-        from pocs.common import audit, events  # noqa: PLC0415
-        from pocs.projects import guards, selectors, verbs  # noqa: PLC0415
+        from pocs.common import access, audit, events  # noqa: PLC0415
+        from pocs.projects import guards, rights, selectors, verbs  # noqa: PLC0415
         from pocs.projects.gates import register_gate  # noqa: PLC0415
         from pocs.projects.ui import own_sections  # noqa: PLC0415
 
+        access.declare(rights.TABLE)
         for gate in guards.GATES:
             register_gate(gate)
         events.register_stream("project", selectors.may_follow_project)

@@ -316,6 +316,12 @@ def may_audit(actor: Actor) -> bool:
     return is_auditor(actor) or Project.objects.filter(_led_by(actor)).exists()
 
 
+def auditing_require(actor: Actor, **arguments: object) -> None:
+    """NotPermitted for whoever may read no part of the organisation's audit."""
+    if not may_audit(actor):
+        raise NotPermitted(_("The organisation's audit is open to auditors and technical leads."))
+
+
 def is_auditor(actor: Actor) -> bool:
     person = person_behind(actor) if actor.is_person else None
     return person is not None and person.organisation_role == OrganisationRole.AUDITOR
@@ -326,8 +332,7 @@ def organisation_history(actor: Actor, wanted: AuditFilter = EVERYTHING) -> Quer
 
     Auditors read all of them, technical leads those of the projects they lead, entry by entry.
     """
-    if not may_audit(actor):
-        raise NotPermitted(_("The organisation's audit is open to auditors and technical leads."))
+    auditing_require(actor)
     rows = AuditEntry.objects.filter(organisation_id=actor.organisation_id).order_by("-sequence")
     entries = wanted.apply(rows)
     if is_auditor(actor):
@@ -344,8 +349,7 @@ def audited_projects(actor: Actor) -> QuerySet[Project]:
 
 def audit_problems(actor: Actor) -> list[audit.Problem]:
     """What the verification of the organisation's whole chain finds; NotPermitted as above."""
-    if not may_audit(actor):
-        raise NotPermitted(_("The organisation's audit is open to auditors and technical leads."))
+    auditing_require(actor)
     return audit.verify(actor.organisation_id)
 
 

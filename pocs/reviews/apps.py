@@ -10,12 +10,13 @@ class ReviewsConfig(AppConfig):
     verbose_name = _("Reviews")
 
     def ready(self) -> None:
-        from pocs.common import audit  # noqa: PLC0415 models are loaded only now
+        from pocs.common import access, audit  # noqa: PLC0415 models are loaded only now
         from pocs.projects import changes, gates  # noqa: PLC0415
         from pocs.projects.ui import sections  # noqa: PLC0415
         from pocs.reviews import (  # noqa: PLC0415
             database_guards,
             guards,
+            rights,
             selectors,
             staleness,
             verbs,
@@ -23,6 +24,7 @@ class ReviewsConfig(AppConfig):
         )
         from pocs.reviews.ui.sections import SECTIONS  # noqa: PLC0415
 
+        access.declare(rights.TABLE)
         for gate in guards.GATES:
             gates.register_gate(gate)
         gates.set_waiver_lookup(selectors.waived_guards)

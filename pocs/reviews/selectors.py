@@ -64,8 +64,9 @@ def package_get(actor: Actor, pk: int) -> Package:
 def signoff_get(actor: Actor, pk: int) -> SignOff:
     rows = SignOff.objects.filter(pk=pk, package__project__organisation_id=actor.organisation_id)
     row = rows.select_related("package__project", "signer").first()
-    if row is None or not policies.allowed(actor, "project.view", row.package.project):
+    if row is None:
         raise NotFound(_("There is no such signature."))
+    policies.require(actor, "project.view", row.package.project, unseen=_("There is no such signature."))
     return row
 
 
@@ -79,8 +80,9 @@ def objections_of(actor: Actor, package: Package) -> QuerySet[Objection]:
 def objection_get(actor: Actor, pk: int) -> Objection:
     rows = Objection.objects.filter(pk=pk, package__project__organisation_id=actor.organisation_id)
     row = rows.select_related("package__project", "revision", *_PEOPLE).first()
-    if row is None or not policies.allowed(actor, "project.view", row.package.project):
+    if row is None:
         raise NotFound(_("There is no such objection."))
+    policies.require(actor, "project.view", row.package.project, unseen=_("There is no such objection."))
     return row
 
 
@@ -134,8 +136,9 @@ def current_decision(project: Project) -> Decision | None:
 def condition_get(actor: Actor, pk: int) -> Condition:
     rows = Condition.objects.filter(pk=pk, decision__project__organisation_id=actor.organisation_id)
     row = rows.select_related("decision__project", "owner").first()
-    if row is None or not policies.allowed(actor, "project.view", row.decision.project):
+    if row is None:
         raise NotFound(_("There is no such condition."))
+    policies.require(actor, "project.view", row.decision.project, unseen=_("There is no such condition."))
     return row
 
 
@@ -169,6 +172,11 @@ def task_get(actor: Actor, project: Project, kind: str) -> FollowThroughTask:
 def observation_get(actor: Actor, project: Project, kind: str) -> Observation:
     """One of the three observations; one without an observer yet is an unsaved row with version 0."""
     policies.require(actor, "project.view", project)
+    return observation_row(project, kind)
+
+
+def observation_row(project: Project, kind: str) -> Observation:
+    """The same without a question of rights, for whoever only reads in."""
     if kind not in ObservationKind.values:
         raise NotFound(_("There is no such observation."))
     rows = Observation.objects.filter(project=project, kind=kind).select_related("project", "observer")
@@ -358,6 +366,7 @@ def members_of(project: Project) -> list[User]:
 
 
 def _seen(actor: Actor, row: InProject | None, detail: str) -> InProject:
-    if row is None or not policies.allowed(actor, "project.view", row.project):
+    if row is None:
         raise NotFound(detail)
+    policies.require(actor, "project.view", row.project, unseen=detail)
     return row

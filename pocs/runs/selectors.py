@@ -27,8 +27,8 @@ def runs_of(actor: Actor, project: Project) -> QuerySet[Run]:
     )
 
 
-def run_get(actor: Actor, pk: int) -> Run:
-    """One run the actor may see; NotFound for a foreign or an absent one."""
+def run_get(actor: Actor, pk: int, capability: str = "project.view") -> Run:
+    """One run on which the actor has `capability`; NotFound for a foreign or an absent one."""
     run = (
         Run.objects.filter(pk=pk, project__organisation_id=actor.organisation_id)
         .select_related(
@@ -42,8 +42,9 @@ def run_get(actor: Actor, pk: int) -> Run:
         )
         .first()
     )
-    if run is None or not policies.allowed(actor, "project.view", run.project):
+    if run is None:
         raise NotFound(_("There is no such run."))
+    policies.require(actor, capability, run.project, unseen=_("There is no such run."))
     return run
 
 
@@ -79,8 +80,9 @@ def target_get(actor: Actor, pk: int) -> Target:
         .select_related("project")
         .first()
     )
-    if target is None or not policies.allowed(actor, "project.view", target.project):
+    if target is None:
         raise NotFound(_("There is no such target."))
+    policies.require(actor, "project.view", target.project, unseen=_("There is no such target."))
     return target
 
 
@@ -103,15 +105,16 @@ def matrices_of(actor: Actor, project: Project) -> QuerySet[MatrixExecution]:
     return project.matrix_executions.select_related("target", "started_by").order_by("-number")
 
 
-def matrix_get(actor: Actor, pk: int) -> MatrixExecution:
-    """One matrix execution the actor may see; NotFound for a foreign or an absent one."""
+def matrix_get(actor: Actor, pk: int, capability: str = "project.view") -> MatrixExecution:
+    """One matrix execution on which the actor has `capability`; NotFound for a foreign or an absent one."""
     matrix = (
         MatrixExecution.objects.filter(pk=pk, project__organisation_id=actor.organisation_id)
         .select_related("project", "target", "started_by")
         .first()
     )
-    if matrix is None or not policies.allowed(actor, "project.view", matrix.project):
+    if matrix is None:
         raise NotFound(_("There is no such matrix execution."))
+    policies.require(actor, capability, matrix.project, unseen=_("There is no such matrix execution."))
     return matrix
 
 

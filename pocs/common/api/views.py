@@ -1,4 +1,4 @@
-"""Base classes of the API's views: who acts, conditional writes, answers with an ETag."""
+"""Base classes of the API's views: who acts, their right first, conditional writes, answers with an ETag."""
 
 from typing import Any
 
@@ -8,15 +8,23 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from pocs.common.access import ask_first
 from pocs.common.actors import Actor
 from pocs.common.api.conditional import Versioned, etag, version_to_change
 from pocs.common.errors import NotPermitted
 
 
 class ActorMixin:
-    """`self.actor`: the CI token with its sponsor behind it, else the signed-in person."""
+    """`self.actor`: the CI token with its sponsor behind it, else the signed-in person.
+
+    The route's right (`pocs.common.access`) is asked before the body, `If-Match` or a key is looked at.
+    """
 
     request: Any
+
+    def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)  # type: ignore[misc]
+        ask_first(lambda: self.actor, request.resolver_match, request.method)
 
     @cached_property
     def actor(self) -> Actor:

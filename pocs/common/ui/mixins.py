@@ -2,7 +2,7 @@
 
 A page never shows a traceback: a refused service call either goes back into the form it came from
 (`service_errors`), becomes a message (`service_messages`), or ends as a page of its own that says
-what is wrong (`ActorPage`, `page`).
+what is wrong (`page`).
 """
 
 from collections.abc import Callable, Iterator
@@ -13,13 +13,12 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.mixins import LoginRequiredMixin
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
-from django.utils.functional import cached_property
 from django.utils.translation import gettext as _
 
+from pocs.common.access import ask_first
 from pocs.common.actors import Actor
 from pocs.common.errors import DomainError, GateNotMet, InvalidInput, NotFound, NotPermitted
 from pocs.common.reading import one_reading
@@ -51,29 +50,13 @@ def reading_of(request: HttpRequest) -> AbstractContextManager[None]:
     return one_reading() if request.method in ("GET", "HEAD") else nullcontext()
 
 
-class ActorPage(LoginRequiredMixin):
-    """Base of class-based pages: sign-in required, `self.actor`, and no error left unrendered."""
-
-    request: HttpRequest
-
-    @cached_property
-    def actor(self) -> Actor:
-        return actor_of(self.request)
-
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        try:
-            with reading_of(request):
-                return super().dispatch(request, *args, **kwargs)
-        except DomainError as error:
-            return problem_page(request, error)
-
-
 def page(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    """The same for function views: sign-in required, errors of the domain become pages."""
+    """A page: sign-in required, its right asked first, errors of the domain become pages of their own."""
 
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
+            ask_first(lambda: actor_of(request), request.resolver_match, request.method)
             with reading_of(request):
                 return view(request, *args, **kwargs)
         except DomainError as error:

@@ -28,7 +28,8 @@ def thread_open(*, actor: Actor, revision: EvidenceRevision, path: str, text: st
     revision does not have, at `/text` for an empty comment.
     """
     project = revision.evidence.project
-    user_id = _require_member(actor, project)
+    user_id = discussing_require(actor=actor, project=project)
+    require_not_closed(project)
     text = _clean_comment(text)
     lines = lines_of(revision)
     line = line_at(lines, path, quote)
@@ -55,7 +56,8 @@ def thread_open(*, actor: Actor, revision: EvidenceRevision, path: str, text: st
 @transaction.atomic
 def thread_comment(*, actor: Actor, thread: Thread, text: str) -> Comment:
     """Answer in a thread; a resolved one is opened again first (Conflict)."""
-    user_id = _require_member(actor, thread.evidence.project)
+    user_id = discussing_require(actor=actor, project=thread.evidence.project)
+    require_not_closed(thread.evidence.project)
     text = _clean_comment(text)
     row = _claim(thread)
     if row.state != ThreadState.OPEN:
@@ -68,7 +70,8 @@ def thread_comment(*, actor: Actor, thread: Thread, text: str) -> Comment:
 @transaction.atomic
 def thread_resolve(*, actor: Actor, thread: Thread) -> Thread:
     """Close a thread: whoever opened it, writes the evidence or reviews it."""
-    user_id = _require_resolver(actor, thread)
+    user_id = resolving_require(actor=actor, thread=thread)
+    require_not_closed(thread.evidence.project)
     row = _claim(thread)
     if row.state == ThreadState.RESOLVED:
         raise Conflict(_("The thread is resolved already."))
@@ -78,7 +81,8 @@ def thread_resolve(*, actor: Actor, thread: Thread) -> Thread:
 @transaction.atomic
 def thread_reopen(*, actor: Actor, thread: Thread) -> Thread:
     """Open a resolved thread again; any member may who is not satisfied."""
-    _require_member(actor, thread.evidence.project)
+    discussing_require(actor=actor, project=thread.evidence.project)
+    require_not_closed(thread.evidence.project)
     row = _claim(thread)
     if row.state == ThreadState.OPEN:
         raise Conflict(_("The thread is open already."))
@@ -97,16 +101,17 @@ def may_resolve(actor: Actor, thread: Thread) -> bool:
     return may_discuss(actor, project) and (thread.opened_by_id == actor.user_id or by_role)
 
 
-def _require_member(actor: Actor, project: Project) -> int:
+def discussing_require(*, actor: Actor, project: Project) -> int:
+    """The id of the person who may comment: a member of the project; NotPermitted for others."""
     policies.require(actor, "project.view", project)
     if actor.user_id is None or not may_discuss(actor, project):
         raise NotPermitted(_("Members of the project comment on its evidence; a token or an auditor cannot."))
-    require_not_closed(project)
     return actor.user_id
 
 
-def _require_resolver(actor: Actor, thread: Thread) -> int:
-    user_id = _require_member(actor, thread.evidence.project)
+def resolving_require(*, actor: Actor, thread: Thread) -> int:
+    """The id of the person who may resolve the thread; NotPermitted for others."""
+    user_id = discussing_require(actor=actor, project=thread.evidence.project)
     if not may_resolve(actor, thread):
         raise NotPermitted(_("Whoever opened the thread, or writes or reviews the evidence, resolves it."))
     return user_id

@@ -25,12 +25,8 @@ def review_request(
 
     Whoever writes or reviews the evidence may ask. Raises Conflict when they were asked already.
     """
-    project = revision.evidence.project
-    policies.require(actor, "project.view", project)
-    may = any(policies.allowed(actor, name, project) for name in ("evidence.edit", "evidence.review"))
-    if actor.user_id is None or not may:
-        raise NotPermitted(_("Whoever writes or reviews the evidence asks for its review."))
-    require_not_closed(project)
+    asking_require(actor=actor, revision=revision)
+    require_not_closed(revision.evidence.project)
     _evidence, revision = claim_revision(revision, RevisionState.SUBMITTED)
     note = note.strip()
     if len(note) > NOTE_MAX_CHARACTERS:
@@ -43,17 +39,31 @@ def review_request(
     return _ask(actor, revision, person, note)
 
 
+def asking_require(*, actor: Actor, revision: EvidenceRevision) -> None:
+    """NotPermitted for whoever neither writes nor reviews evidence of the project."""
+    project = revision.evidence.project
+    if any(policies.allowed(actor, name, project) for name in ("evidence.edit", "evidence.review")):
+        return
+    policies.require(actor, "project.view", project)
+    raise NotPermitted(_("Whoever writes or reviews the evidence asks for its review."))
+
+
 @transaction.atomic
 def review_request_withdraw(*, actor: Actor, request: ReviewRequest) -> ReviewRequest:
     """Take a request back: whoever asked, or was asked and cannot do it."""
-    policies.require(actor, "project.view", request.revision.evidence.project)
-    if not actor.is_person or actor.user_id not in (request.requested_by_id, request.person_id):
-        raise NotPermitted(_("Whoever asked, or was asked, takes the request back."))
+    withdrawing_require(actor=actor, request=request)
     row = ReviewRequest.objects.select_for_update().get(pk=request.pk)
     if row.state != RequestState.WAITING:
         raise Conflict(_("The request has ended already."))
     _end(actor, row, RequestState.WITHDRAWN)
     return row
+
+
+def withdrawing_require(*, actor: Actor, request: ReviewRequest) -> None:
+    """NotPermitted for anybody but who asked and who was asked."""
+    policies.require(actor, "project.view", request.revision.evidence.project)
+    if not actor.is_person or actor.user_id not in (request.requested_by_id, request.person_id):
+        raise NotPermitted(_("Whoever asked, or was asked, takes the request back."))
 
 
 def requests_answered(actor: Actor, revision: EvidenceRevision) -> None:

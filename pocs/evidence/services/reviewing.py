@@ -60,7 +60,7 @@ def revision_review(*, actor: Actor, revision: EvidenceRevision, note: str = "")
     Raises NotPermitted with the reason when the actor contributed to any revision of the evidence,
     Conflict when there is a newer revision, InvalidInput when a run it stands on counts no longer.
     """
-    user_id = _require_reviewer(actor, revision)
+    user_id = reviewing_require(actor=actor, revision=revision)
     evidence, revision = claim_revision(revision, RevisionState.SUBMITTED)
     newest = evidence.revisions.order_by("-number")[0]
     if newest.pk != revision.pk:
@@ -101,7 +101,7 @@ def revision_review(*, actor: Actor, revision: EvidenceRevision, note: str = "")
 @transaction.atomic
 def revision_return(*, actor: Actor, revision: EvidenceRevision, reason: str) -> EvidenceRevision:
     """Send a submitted revision back with the reason; it stays as it is, an edit makes the next one."""
-    user_id = _require_reviewer(actor, revision)
+    user_id = reviewing_require(actor=actor, revision=revision)
     reason = reason.strip()
     if not reason:
         raise invalid("/reason", "required", _("Say what has to change."))
@@ -160,7 +160,7 @@ def _short_note(note: str) -> str:
     return note
 
 
-def _require_reviewer(actor: Actor, revision: EvidenceRevision) -> int:
+def reviewing_require(*, actor: Actor, revision: EvidenceRevision) -> int:
     """The person who reviews; raises NotPermitted with the reason why this one may not."""
     project = revision.evidence.project
     if not policies.allowed(actor, "evidence.edit", project):

@@ -7,12 +7,11 @@ from django.utils.translation import gettext as _
 
 from pocs.common import audit, events
 from pocs.common.actors import Actor
-from pocs.common.errors import Conflict, FieldError, GateNotMet, InvalidInput, NotPermitted
+from pocs.common.errors import Conflict, FieldError, GateNotMet, InvalidInput
 from pocs.common.versions import changed, save_version
 from pocs.people import policies
 from pocs.people.models import Organisation
-from pocs.people.roles import OrganisationRole, ProjectRole
-from pocs.people.selectors import person_behind
+from pocs.people.roles import ProjectRole
 from pocs.projects.changes import notify_change
 from pocs.projects.choices import ProjectState
 from pocs.projects.gates import missing_before
@@ -23,6 +22,7 @@ from pocs.projects.states import CLOSED_STATES, REOPENINGS, next_state
 EDITABLE_FIELDS = (
     "name",
     "goal",
+    "optimisation_goal",
     "where_applies",
     "where_not",
     "demo_environment_only",
@@ -48,9 +48,7 @@ def project_create(
     Any person of the organisation may, auditors and CI tokens may not. `origin` says what it was
     made from: `template` or `cloned_from_id`.
     """
-    creator = person_behind(actor) if actor.is_person else None
-    if creator is None or creator.organisation_role == OrganisationRole.AUDITOR:
-        raise NotPermitted(_("Only people who work on projects may create one."))
+    creator = policies.creating_require(actor)
     values = _checked({"name": name, "goal": goal} | fields)
     with transaction.atomic():
         Organisation.objects.select_for_update().get(pk=actor.organisation_id)

@@ -24,7 +24,7 @@ from pocs.reviews.api.serializers import (
 )
 from pocs.reviews.choices import ObservationKind, TaskKind
 from pocs.reviews.models import ObservationSchedule
-from pocs.reviews.services.observation import reading_require
+from pocs.reviews.rights import PROJECT
 from pocs.reviews.sheet.content import sheet_of
 from pocs.reviews.sheet.language import sheet_language
 
@@ -128,8 +128,7 @@ class ReadingsView(ActorGenericView):
         summary="Enter a reading with its unit",
     )
     def post(self, request: Request, pk: int, kind: str) -> Response:
-        row = selectors.observation_get(self.actor, project_get(self.actor, pk), kind)
-        reading_require(actor=self.actor, observation=row)
+        row = selectors.observation_row(PROJECT(self.actor, {"pk": pk}), kind)
         reading = services.observation_read(
             actor=self.actor, observation=row, **checked(ReadingWriteSerializer, request)
         )

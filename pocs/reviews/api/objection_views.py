@@ -8,7 +8,6 @@ from rest_framework.response import Response
 
 from pocs.common.api.permissions import PeopleOnly
 from pocs.common.api.views import ActorAPIView, ActorGenericView
-from pocs.people import policies
 from pocs.reviews import selectors, services
 from pocs.reviews.api.contest_serializers import (
     AnswerWriteSerializer,
@@ -19,7 +18,6 @@ from pocs.reviews.api.contest_serializers import (
 )
 from pocs.reviews.api.package_views import REFUSALS, checked
 from pocs.reviews.citations import citations_of
-from pocs.reviews.services.objections import answering_require, ruling_require
 
 
 class LinesView(ActorGenericView):
@@ -53,7 +51,6 @@ class ObjectionsView(ActorGenericView):
     )
     def post(self, request: Request, pk: int) -> Response:
         package = selectors.package_get(self.actor, pk)
-        policies.require(self.actor, "objection.raise", package.project)
         row = services.objection_raise(
             actor=self.actor, package=package, **checked(ObjectionWriteSerializer, request)
         )
@@ -78,7 +75,6 @@ class AnswerView(ActorAPIView):
     )
     def post(self, request: Request, pk: int) -> Response:
         row = selectors.objection_get(self.actor, pk)
-        answering_require(actor=self.actor, objection=row)
         row = services.objection_answer(
             actor=self.actor, objection=row, **checked(AnswerWriteSerializer, request)
         )
@@ -95,7 +91,6 @@ class RuleView(ActorAPIView):
     )
     def post(self, request: Request, pk: int) -> Response:
         row = selectors.objection_get(self.actor, pk)
-        ruling_require(actor=self.actor, objection=row)
         row = services.objection_rule(
             actor=self.actor, objection=row, **checked(RulingWriteSerializer, request)
         )

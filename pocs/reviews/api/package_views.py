@@ -9,13 +9,11 @@ from rest_framework.permissions import BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from pocs.common.actors import Actor
 from pocs.common.api.idempotency import idempotent
 from pocs.common.api.permissions import PeopleOnly
 from pocs.common.api.serializers import ProblemSerializer
 from pocs.common.api.views import ActorAPIView, ActorGenericView
-from pocs.common.errors import FieldError, InvalidInput, NotPermitted
-from pocs.people import policies
+from pocs.common.errors import FieldError, InvalidInput
 from pocs.people.models import User
 from pocs.projects.models import Project
 from pocs.projects.selectors import project_get
@@ -31,9 +29,7 @@ from pocs.reviews.api.serializers import (
     SignOffSerializer,
     SignWriteSerializer,
 )
-from pocs.reviews.choices import Slot
 from pocs.reviews.models import BusinessResult, Conclusion, Package
-from pocs.reviews.services.signoffs import withdrawing_require
 
 IF_MATCH = OpenApiParameter("If-Match", location=OpenApiParameter.HEADER, required=True)
 IDEMPOTENCY_KEY = OpenApiParameter("Idempotency-Key", location=OpenApiParameter.HEADER)
@@ -152,19 +148,11 @@ class SignOffsView(ActorGenericView):
     )
     def post(self, request: Request, pk: int) -> Response:
         package = selectors.package_get(self.actor, pk)
-        require_any_signer(self.actor, package)
         given = checked(SignWriteSerializer, request)
         principal = given.pop("on_behalf_of", None)
         behalf = None if principal is None else person_for(package.project, "/on_behalf_of", principal)
         row = services.signoff_sign(actor=self.actor, package=package, on_behalf_of=behalf, **given)
         return self.answer(row, SignOffSerializer(row).data, status=201)
-
-
-def require_any_signer(actor: Actor, package: Package) -> None:
-    """Refuse whoever may sign no slot at all, before their input is looked at."""
-    held = (policies.allowed(actor, f"signoff.{slot}", package.project) for slot in Slot.values)
-    if not any(held) and not any(view.mine for view in selectors.slot_views(package, actor)):
-        raise NotPermitted(_("Your role on this project does not allow this."))
 
 
 def person_for(project: Project, pointer: str, pk: int) -> User:
@@ -200,7 +188,6 @@ class WithdrawView(ActorAPIView):
     )
     def post(self, request: Request, pk: int) -> Response:
         signoff = selectors.signoff_get(self.actor, pk)
-        withdrawing_require(actor=self.actor, signoff=signoff)
         row = services.signoff_withdraw(
             actor=self.actor, signoff=signoff, **checked(ReasonWriteSerializer, request)
         )

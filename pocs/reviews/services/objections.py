@@ -134,16 +134,21 @@ def ruling_require(*, actor: Actor, objection: Objection) -> int:
 @transaction.atomic
 def objection_withdraw(*, actor: Actor, objection: Objection) -> Objection:
     """Take one's own undecided objection back."""
-    user_id = require_person(actor)
-    policies.require(actor, "project.view", objection.package.project)
-    if objection.raised_by_id != user_id:
-        raise NotPermitted(_("Only the person who raised an objection takes it back."))
+    taking_back_require(actor=actor, objection=objection)
     row = _locked(objection)
     before = str(row.state)
     row.state, row.ended_at = ObjectionState.WITHDRAWN, timezone.now()
     _save(row)
     _record(actor, row, "objection.withdrawn", before)
     return row
+
+
+def taking_back_require(*, actor: Actor, objection: Objection) -> None:
+    """NotPermitted for anybody but who raised the objection."""
+    user_id = require_person(actor)
+    policies.require(actor, "project.view", objection.package.project)
+    if objection.raised_by_id != user_id:
+        raise NotPermitted(_("Only the person who raised an objection takes it back."))
 
 
 def _require_contestable(package: Package) -> None:

@@ -18,7 +18,7 @@ from pocs.reviews import selectors, services
 from pocs.reviews.choices import DecisionOutcome, DecisionState, SignOffState
 from pocs.reviews.guards import check_confirmer, check_signatures
 from pocs.reviews.models import Decision, Package, SignOff
-from pocs.reviews.services.decisions import closing_require, confirm_hindrance, revoking_require
+from pocs.reviews.services.decisions import confirm_hindrance
 from pocs.reviews.ui.forms import CloseConditionForm, DecisionForm, ReasonForm
 
 
@@ -29,7 +29,6 @@ def decision(request: HttpRequest, pk: int) -> HttpResponse:
     project = project_get(actor, pk)
     if request.method != "POST":
         return _render(request, actor, project)
-    policies.require(actor, "decision.propose", project)
     form = DecisionForm(request.POST, project=project)
     if not form.is_valid():
         return _render(request, actor, project, proposal=form, status=400)
@@ -70,7 +69,6 @@ def decision_revoke(request: HttpRequest, pk: int) -> HttpResponse:
     """Take a decision back."""
     actor = actor_of(request)
     row = selectors.decision_get(actor, pk)
-    revoking_require(actor=actor, decision=row)
     form = ReasonForm(request.POST, prefix="revoke")
     status = 400
     if form.is_valid():
@@ -89,7 +87,6 @@ def condition_close(request: HttpRequest, pk: int) -> HttpResponse:
     actor = actor_of(request)
     condition = selectors.condition_get(actor, pk)
     project = condition.decision.project
-    closing_require(actor=actor, condition=condition)
     form = CloseConditionForm(request.POST, prefix=f"condition-{pk}", project=project)
     status = 400
     if form.is_valid():

@@ -64,7 +64,6 @@ def _finding(
     if request.method != "POST":
         context["form"] = form_class(instance=row, initial={"version": version})
         return render(request, template, context)
-    policies.require(actor, "conclusion.edit", project)
     form = form_class(request.POST)
     context["form"] = form
     if not form.is_valid():

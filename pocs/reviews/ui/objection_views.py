@@ -12,10 +12,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from pocs.common.ui.mixins import actor_of, page, service_errors, service_messages
-from pocs.people import policies
 from pocs.reviews import selectors, services
 from pocs.reviews.models import Objection
-from pocs.reviews.services.objections import answering_require, ruling_require
 from pocs.reviews.ui.forms import AnswerForm, ObjectionForm, RulingForm
 from pocs.reviews.ui.package_views import package_page
 
@@ -26,7 +24,6 @@ def objection_raise(request: HttpRequest, pk: int) -> HttpResponse:
     """Object to a line of the package."""
     actor = actor_of(request)
     package = selectors.package_get(actor, pk)
-    policies.require(actor, "objection.raise", package.project)
     form = ObjectionForm(request.POST, package=package, prefix="object")
     status = 400
     if form.is_valid():
@@ -45,7 +42,6 @@ def objection_answer(request: HttpRequest, pk: int) -> HttpResponse:
     """Answer an objection."""
     actor = actor_of(request)
     row = selectors.objection_get(actor, pk)
-    answering_require(actor=actor, objection=row)
     return _act(request, row, AnswerForm(request.POST, prefix=f"answer-{pk}"), services.objection_answer)
 
 
@@ -55,7 +51,6 @@ def objection_rule(request: HttpRequest, pk: int) -> HttpResponse:
     """Decide an answered objection."""
     actor = actor_of(request)
     row = selectors.objection_get(actor, pk)
-    ruling_require(actor=actor, objection=row)
     return _act(request, row, RulingForm(request.POST, prefix=f"ruling-{pk}"), services.objection_rule)
 
 

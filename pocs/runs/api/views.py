@@ -87,7 +87,7 @@ class RunsView(ActorGenericView):
         summary="Execute a scenario, or submit a finished result (poc-run/1)",
     )
     def post(self, request: Request, pk: int) -> Response:
-        project = project_get(self.actor, pk)
+        project = project_get(self.actor, pk, "run.execute")
         body = request.data
         if not isinstance(body, Mapping):
             raise InvalidInput(_("The body must be a JSON object."))
@@ -185,7 +185,7 @@ class RunCancelView(ActorAPIView):
         summary="Cancel the run: at once while it waits, within a second while it is measured",
     )
     def post(self, request: Request, pk: int) -> Response:
-        run = selectors.run_get(self.actor, pk)
+        run = selectors.run_get(self.actor, pk, "run.cancel")
 
         def produce() -> Response:
             cancelled = services.run_cancel(actor=self.actor, run=run)
@@ -201,10 +201,10 @@ class RunSupersedeView(ActorAPIView):
         summary="Say that another run replaces this one",
     )
     def post(self, request: Request, pk: int) -> Response:
-        run = selectors.run_get(self.actor, pk)
+        run = selectors.run_get(self.actor, pk, "run.execute")
         serializer = SupersedeSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        by = selectors.run_get(self.actor, serializer.validated_data["by"])
+        by = selectors.run_get(self.actor, serializer.validated_data["by"], "run.execute")
         superseded = services.run_supersede(actor=self.actor, run=run, by=by)
         return self.answer(superseded, RunSerializer(superseded).data)
 
@@ -218,7 +218,7 @@ class ArtifactView(ActorAPIView):
         summary="Upload a file that the result names; the last one completes the run",
     )
     def post(self, request: Request, pk: int, name: str) -> Response:
-        run = selectors.run_get(self.actor, pk)
+        run = selectors.run_get(self.actor, pk, "run.execute")
         serializer = UploadSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         artifact = services.artifact_add(

@@ -47,7 +47,7 @@ def test_the_list_is_scoped(cast: Cast, api_as: As, reviewed: Make, token_client
     assert api_as(cast.viewer).get(collection(cast), {"type": "runtime"}).json()["results"] == []
     assert token_client("read").get(collection(cast)).status_code == 200
     assert token_client("evidence:write").get(collection(cast)).status_code == 200
-    assert token_client("runs:write").get(collection(cast)).status_code == 404
+    assert token_client("runs:write").get(collection(cast)).status_code == 403
     for person in (cast.outsider, cast.bystander):
         assert api_as(person).get(collection(cast)).status_code == 404
     assert api_as().get(collection(cast)).status_code == 401
@@ -105,7 +105,7 @@ def test_a_token_creates_edits_and_submits_but_never_reviews(
 def test_a_token_without_the_scope_does_not_write(cast: Cast, token_client: As, body_of: Make) -> None:
     data = {"type": "retrospective", "title": "x", "body": {}}
     assert token_client("read").post(collection(cast), data).status_code == 403
-    assert token_client("runs:write").post(collection(cast), data).status_code == 404
+    assert token_client("runs:write").post(collection(cast), data).status_code == 403
     assert not Evidence.objects.exists()
 
 

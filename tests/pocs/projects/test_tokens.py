@@ -86,7 +86,7 @@ def test_without_the_scope_read_a_token_sees_nothing(cast: Cast, api_as: ApiAs) 
     _token, plaintext = issue(cast, scopes=["runs:write"])
     api = api_as(token=plaintext)
     assert api.get("/api/v1/projects/").json()["results"] == []
-    assert api.get(f"/api/v1/projects/{cast.project.pk}/").status_code == 404
+    assert api.get(f"/api/v1/projects/{cast.project.pk}/").status_code == 403
 
 
 def test_no_scope_lets_a_token_decide_anything(cast: Cast, api_as: ApiAs) -> None:
