@@ -107,7 +107,7 @@ class MatricesView(ActorAPIView):
         summary="Run the newest approved version of every scenario",
     )
     def post(self, request: Request, pk: int) -> Response:
-        project = project_get(self.actor, pk)
+        project = project_get(self.actor, pk, "run.execute")
 
         def produce() -> Response:
             serializer = MatrixStartSerializer(data=request.data)
@@ -131,6 +131,6 @@ class MatrixCancelView(ActorAPIView):
         request=None, responses=MatrixSerializer, summary="Cancel every run of the matrix that has not ended"
     )
     def post(self, request: Request, pk: int) -> Response:
-        matrix = selectors.matrix_get(self.actor, pk)
+        matrix = selectors.matrix_get(self.actor, pk, "run.cancel")
         services.matrix_cancel(actor=self.actor, matrix=matrix)
         return Response(MatrixSerializer(matrix).data)
