@@ -1,5 +1,8 @@
-"""The first verdict of a run: where the time goes, what that rests on, and which action fits."""
+"""The diagnosis of a run and of one request: where the time goes, why, and which action fits the goal."""
 
+from inference.diagnosis.advice import Setting
+from inference.diagnosis.goals import GOALS, Goal
+from inference.diagnosis.requests import diagnose_request
 from inference.diagnosis.verdict import diagnose
 
-__all__ = ["diagnose"]
+__all__ = ["GOALS", "Goal", "Setting", "diagnose", "diagnose_request"]

@@ -19,6 +19,47 @@ SUB_PARTS = (
 )
 
 
+#: every place where time can go, in the order in which a request passes them: together they are the
+#: summed time, each millisecond in one of them only
+PLACES = (
+    "dispatch",
+    "throttling",
+    "network",
+    "queue",
+    "model_load",
+    "prefill",
+    "decode",
+    "stalls",
+    "preemption",
+    "unexplained",
+)
+
+
+def places(parts_ms: Mapping[str, float | None]) -> dict[str, float | None]:
+    """The intervals of metrics.md (ms) by place: load out of the queue, stalls and preemption out of decode.
+
+    What was not observed is None, also a part of an interval that was observed as a whole only: the
+    time then stays with the whole.
+    """
+
+    def without(whole: str, *taken: str) -> float | None:
+        value = parts_ms.get(whole)
+        return None if value is None else max(0.0, value - sum(parts_ms.get(part) or 0.0 for part in taken))
+
+    return {
+        "dispatch": parts_ms.get("dispatch_delay"),
+        "throttling": parts_ms.get("throttled"),
+        "network": parts_ms.get("network"),
+        "queue": without("queue_wait", "model_load"),
+        "model_load": parts_ms.get("model_load"),
+        "prefill": parts_ms.get("prefill"),
+        "decode": without("decode", "decode_stall", "requeue_wait"),
+        "stalls": parts_ms.get("decode_stall"),
+        "preemption": parts_ms.get("requeue_wait"),
+        "unexplained": parts_ms.get("unexplained"),
+    }
+
+
 @dataclass(frozen=True)
 class TimeSplit:
     """Where the time of the successful requests went; `None` is not observed, never 0."""
@@ -31,6 +72,19 @@ class TimeSplit:
     def share(self, name: str) -> float:
         """The share with "not observed" as nothing, for comparisons only."""
         return self.shares.get(name) or 0.0
+
+    def attribution(self) -> list[dict[str, Any]]:
+        """`{"place", "ms", "share"}` for each place in order; None where it was not observed."""
+        found = places(self.sums_ms)
+        whole = sum(max(0.0, value or 0.0) for value in found.values())
+        return [
+            {
+                "place": place,
+                "ms": value,
+                "share": None if value is None or not whole else max(0.0, value) / whole,
+            }
+            for place, value in found.items()
+        ]
 
     def of(self, part: str, whole: str) -> float | None:
         """`part` as a share of `whole`, e.g. decode_stall of decode; None where either is absent or zero."""

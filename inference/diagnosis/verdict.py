@@ -2,25 +2,28 @@
 
 `where` names the stage that holds most of the time. Findings read the time to the first token
 together with the queue wait (X8: TTFT is not prefill) and name which of its five causes (D2) it is;
-advice follows the stage (D6, D7) and cites its basis.
+suspects (D1), causes (D2) and tests (D3–D5) are each judged with their figures, and advice follows
+the stage, the state of the resources and the goal (D6, D7), and cites its basis.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from inference.diagnosis.advice import Setting, Situation, advise
+from inference.diagnosis.confidence import confidence_of
+from inference.diagnosis.judgement import CLEAR_SHARE, Judgement
+from inference.diagnosis.judgement import NOTABLE_SHARE as NOTABLE_PART
+from inference.diagnosis.requests import slowest
+from inference.diagnosis.resources import KV_FULL, Resources, resources_of
 from inference.diagnosis.shares import TimeSplit, split_time
+from inference.diagnosis.stages import short_memory, slow_decode, slow_prefill
+from inference.diagnosis.suspects import first_token_causes, suspects
 from inference.records import RequestRecord
 
-#: a stage is the place alone when it holds at least this share of the time …
-CLEAR_SHARE = 0.5
-#: … and "mixed" is said when the next one is within this factor of it
+#: "mixed" is said when the next stage is within this factor of the first
 MIXED_FACTOR = 0.8
 #: with less of the time explained than this, no stage is named
 EXPLAINED_SHARE = 0.5
-#: a part of a phase worth a finding of its own
-NOTABLE_PART = 0.2
-#: KV use at its peak from which memory is called short (D5)
-KV_FULL = 0.95
 #: below this many samples p99 is thin (metrics.md)
 THIN_SAMPLES = 100
 
@@ -28,21 +31,54 @@ STAGES = {"queue": "queue_wait", "prefill": "prefill", "decode": "decode"}
 Finding = dict[str, Any]
 
 
-def diagnose(records: Sequence[RequestRecord], summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The verdict `{"where", "shares", "n", "source", "phases", "findings", "advice"}`.
+def diagnose(
+    records: Sequence[RequestRecord],
+    summary: Mapping[str, Any],
+    *,
+    setting: Setting | None = None,
+    telemetry: Sequence[Mapping[str, Any]] = (),
+    started_ns: int | None = None,
+) -> dict[str, Any]:
+    """The verdict of a run.
 
-    `shares` are shares of the summed time (0–1, null where not observed), `phases` each phase's n,
-    p50 and p95 in ms. Every finding and advice is `{"code", "figures"}`; advice adds `stage`, `area`.
+    `where`, `shares` (of the summed time, 0–1, null where not observed), `n`, `source`, `phases` (each
+    with n, p50 and p95 in ms), `attribution` (time by place), `suspects` (D1), `causes` (D2), `tests`
+    (D3–D5), `resources`, `findings`, `advice`, `confidence`, `settle` (codes of the measurements that
+    would answer what stayed open), `goal`, and `slowest` (the diagnoses of the slowest requests, with what
+    `telemetry` told meanwhile where `started_ns` is the zero of its axis).
     """
+    setting = setting or Setting()
     split = split_time(records, summary)
     where = locate(split)
+    resources = resources_of(summary, block_tokens=setting.block_tokens)
+    judged = {
+        "suspects": suspects(split, summary, resources),
+        "causes": first_token_causes(split, summary, resources),
+        "tests": [
+            *slow_prefill(records, split),
+            *slow_decode(records, split),
+            *short_memory(resources, summary),
+        ],
+    }
     findings = [
         *_time_findings(split, where),
         *_first_token_findings(split, summary),
         *_decode_findings(split, summary),
-        *_memory_findings(split, summary),
+        *_memory_findings(split, resources),
+        *_cache_findings(resources, setting),
         *_population_findings(summary),
     ]
+    supported = {item.code for item in judged["tests"] if item.verdict == "supported"}
+    confidence = confidence_of(split, summary, resources)
+    situation = Situation(
+        where=where,
+        split=split,
+        summary=summary,
+        resources=resources,
+        setting=setting,
+        codes=frozenset({finding["code"] for finding in findings} | supported),
+        confidence=confidence,
+    )
     return {
         "where": where,
         "shares": split.shares,
@@ -52,9 +88,21 @@ def diagnose(records: Sequence[RequestRecord], summary: Mapping[str, Any]) -> di
             name: _short(summary.get(f"{name}_ms"))
             for name in ("ttft", "queue_wait", "prefill", "tpot", "decode", "e2e")
         },
+        "attribution": split.attribution(),
+        "resources": resources.as_json(),
+        **{name: [item.as_json() for item in items] for name, items in judged.items()},
         "findings": findings,
-        "advice": _advice(where, split, summary, {finding["code"] for finding in findings}),
+        "advice": advise(situation),
+        "goal": setting.goal,
+        "confidence": confidence.as_json(),
+        "settle": _settle(judged) if split.source != "none" else [],
+        "slowest": slowest(records, started_ns=started_ns, samples=telemetry),
     }
+
+
+def _settle(judged: Mapping[str, Sequence[Judgement]]) -> list[str]:
+    """What to measure for the questions that stayed open, each once, in the order of the questions."""
+    return list(dict.fromkeys(item.settle for items in judged.values() for item in items if item.settle))
 
 
 def locate(split: TimeSplit) -> str:
@@ -153,7 +201,7 @@ def _decode_findings(split: TimeSplit, summary: Mapping[str, Any]) -> list[Findi
     return found
 
 
-def _memory_findings(split: TimeSplit, summary: Mapping[str, Any]) -> list[Finding]:
+def _memory_findings(split: TimeSplit, resources: Resources) -> list[Finding]:
     """Memory shortage (D5): work pushed out of the batch, or a full KV pool."""
     found = []
     requeue = split.sums_ms.get("requeue_wait")
@@ -163,10 +211,26 @@ def _memory_findings(split: TimeSplit, summary: Mapping[str, Any]) -> list[Findi
                 "preempted_for_memory", requeue_wait_ms=requeue, share=split.of("requeue_wait", "decode")
             )
         )
-    usage = _kv_peak(summary)
+    usage = resources.kv_usage_peak
     if usage is not None and usage >= KV_FULL:
         found.append(_finding("kv_pool_full", kv_usage_peak=usage))
     return found
+
+
+def _cache_findings(resources: Resources, setting: Setting) -> list[Finding]:
+    """A prefix that is shared and still never found: blocks are cached whole, and it fills none (case 10)."""
+    shared, block, hits = setting.shared_prefix_tokens, resources.block_tokens, resources.cache_hit_rate
+    if not shared or not block or shared >= block or hits is None or hits > 0.01:
+        return []
+    return [
+        _finding(
+            "prefix_shorter_than_block",
+            shared_prefix_tokens=shared,
+            block_tokens=block,
+            cache_hit_rate=hits,
+            cache_queries_tokens=resources.cache_queries_tokens,
+        )
+    ]
 
 
 def _population_findings(summary: Mapping[str, Any]) -> list[Finding]:
@@ -187,45 +251,6 @@ def _population_findings(summary: Mapping[str, Any]) -> list[Finding]:
     return found
 
 
-def _advice(
-    where: str, split: TimeSplit, summary: Mapping[str, Any], codes: set[str]
-) -> list[dict[str, Any]]:
-    """Actions that fit the stage, each with the area of D7 it belongs to and the figures it rests on."""
-    short_of_memory = bool(codes & {"preempted_for_memory", "kv_pool_full"})
-    advice = []
-
-    def add(code: str, stage: str, area: str, **figures: Any) -> None:
-        advice.append({"code": code, "stage": stage, "area": area, "figures": figures})
-
-    if "throttled" in codes:
-        add(
-            "raise_limits_or_slow_down",
-            "queue",
-            "capacity",
-            n=(summary.get("requests") or {})["rate_limited"],
-        )
-    if short_of_memory:
-        add("free_memory_first", "queue", "cache", kv_usage_peak=_kv_peak(summary))
-    if where in ("queue", "mixed") and split.share("queue_wait") >= NOTABLE_PART:
-        if not short_of_memory:
-            add("change_batching", "queue", "capacity", queue_share=split.shares["queue_wait"])
-        add("route_or_add_capacity", "queue", "routing", queue_share=split.shares["queue_wait"])
-    if where in ("prefill", "mixed") and split.share("prefill") >= NOTABLE_PART:
-        add("shorten_prompt", "prefill", "context", prefill_share=split.shares["prefill"])
-        hit_rate = summary.get("cache_hit_rate")
-        if hit_rate is not None and hit_rate < 0.5:
-            add("share_prefixes", "prefill", "cache", cache_hit_rate=hit_rate)
-    if where in ("decode", "mixed") and split.share("decode") >= NOTABLE_PART:
-        add("give_decode_more", "decode", "capacity", decode_share=split.shares["decode"])
-        if "decode_stalls" in codes:
-            add(
-                "smaller_prefill_chunks", "decode", "capacity", stall_share=split.of("decode_stall", "decode")
-            )
-    if where == "unknown" and _succeeded(summary):  # a server can tell nothing of what did not succeed
-        add("observe_the_server", "unknown", "capacity")
-    return advice
-
-
 def _short(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """n, p50 and p95 of a distribution; None when nothing was observed."""
     if not found or not found.get("n") or found.get("p50") is None:
@@ -239,13 +264,3 @@ def _attempted(summary: Mapping[str, Any]) -> int:
 
 def _succeeded(summary: Mapping[str, Any]) -> int:
     return int(summary.get("succeeded") or 0)
-
-
-def _kv_peak(summary: Mapping[str, Any]) -> float | None:
-    """The largest share of the KV pool in use, where the target tells it."""
-    memory = summary.get("memory") or {}
-    if memory.get("kv_usage_peak") is not None:
-        return float(memory["kv_usage_peak"])
-    if memory.get("kv_used_peak_bytes") is None or not memory.get("kv_pool_bytes"):
-        return None
-    return float(memory["kv_used_peak_bytes"] / memory["kv_pool_bytes"])

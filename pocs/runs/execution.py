@@ -22,6 +22,7 @@ from pocs.common.actors import system_actor
 from pocs.common.canonical import digest
 from pocs.common.errors import DomainError
 from pocs.runs.choices import LEASED_STATES, RunState, Validity
+from pocs.runs.diagnosing import setting_of
 from pocs.runs.judgement import judge
 from pocs.runs.lifecycle import TransitionRefused, run_move
 from pocs.runs.manifest import manifest_of_rows, records_in_order
@@ -205,7 +206,13 @@ class _Execution:
             configuration_digest=digest(configuration),
             interrupted=result.interrupted,
         )
-        diagnosis = diagnose(measured_window(records)[0], summary)
+        diagnosis = diagnose(
+            measured_window(records)[0],
+            summary,
+            setting=setting_of(self.run),
+            telemetry=self.recorder.samples,
+            started_ns=self.measurement.started_ns,
+        )
         progress = self.recorder.progress | {
             "phase": "finalising",
             "done": sum(not record.warmup for record in records),

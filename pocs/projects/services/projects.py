@@ -23,6 +23,7 @@ EDITABLE_FIELDS = (
     "name",
     "goal",
     "optimisation_goal",
+    "optimisation_goal",
     "where_applies",
     "where_not",
     "demo_environment_only",

@@ -16,6 +16,7 @@ from pocs.people import policies
 from pocs.projects.models import Project, ScenarioVersion
 from pocs.projects.selectors import scenario_version_find
 from pocs.runs.choices import MetricSet, Outcome, RunOrigin, RunState
+from pocs.runs.diagnosing import setting_of
 from pocs.runs.judgement import judge
 from pocs.runs.lifecycle import announce
 from pocs.runs.manifest import manifest_of_rows
@@ -107,7 +108,6 @@ def _store(
             "failed": _failed(outcomes),
         },
         summary=summary,
-        diagnosis=diagnose([], summary),
         configuration={"configuration": payload["configuration"], "environment": payload["environment"]},
         configuration_digest=digest(payload["configuration"]),
         started_at=_moment(payload["load"].get("started_at")) or now,
@@ -119,6 +119,7 @@ def _store(
         ci_payload_digest=digest(payload),
         submission={key: value for key, value in payload.items() if key != "requests"},
     )
+    run.diagnosis = diagnose([], summary, setting=setting_of(run))
     run.validity, run.validity_reasons = judge(run.metric_set, summary)
     run.manifest = manifest_of_rows(rows)
     run.save(force_insert=True)

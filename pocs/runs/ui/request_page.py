@@ -6,8 +6,10 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from pocs.runs.charts import phase_label
+from pocs.runs.diagnosing import request_diagnosis
 from pocs.runs.models import RequestRecord
 from pocs.runs.ui import timeline
+from pocs.runs.wording import request_sentences
 
 NS_PER_MS = 1_000_000
 #: parts that together are the interval above them
@@ -55,6 +57,7 @@ def context(record: RequestRecord) -> dict[str, Any]:
         "segments": timeline.drawn(intervals_ms, timeline.total_ms(intervals_ms)),
         "span_ms": timeline.total_ms(intervals_ms),
         "reads": reads(record),
+        "diagnosis": request_sentences(request_diagnosis(record)),
     }
 
 

@@ -112,7 +112,14 @@ def finished_context(run: Run) -> dict[str, Any]:
     verdict = verdict_of(run)
     return {
         "drawing": drawing.finished_drawing(run),
-        "slowest": [(record, timeline.drawn(record.intervals_ms, span_ms)) for record in slowest],
+        "slowest": [
+            (
+                record,
+                timeline.drawn(record.intervals_ms, span_ms),
+                verdict.slowest.get(record.index, "") if verdict else "",
+            )
+            for record in slowest
+        ],
         "slowest_span_ms": span_ms,
         "percentiles": figures.percentile_rows(summary),
         "outcomes": figures.outcome_rows(summary),
