@@ -80,6 +80,14 @@ class Pair:
         own, other = self.product[0].result.first_ids, self.other[0].result.first_ids
         return sum(a == b for a, b in zip(own, other, strict=True)) / len(own)
 
+    @property
+    def same_answers(self) -> float | None:
+        """Share of requests that both sides answer alike to the last token; None where ids are not told."""
+        own, other = self.product[0].result.answers, self.other[0].result.answers
+        if not own or not other:
+            return None
+        return sum(a == b for a, b in zip(own, other, strict=True)) / len(own)
+
     def as_json(self) -> dict[str, Any]:
         return {
             "workload": self.workload,
@@ -94,6 +102,7 @@ class Pair:
             "cpu_s": self.cpu_s[0],
             "peer_cpu_s": self.cpu_s[1],
             "first_token_agreement": self.agreement,
+            "same_answers": self.same_answers,
             "load": list(self.load),
             "repetitions": len(self.product),
         }
@@ -116,13 +125,13 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
-def latencies(runs: Sequence[Measurement]) -> dict[str, float]:
-    """Percentiles of TTFT and TPOT over the requests of all runs, in ms."""
+def latencies(runs: Sequence[Measurement]) -> dict[str, float | None]:
+    """Percentiles of TTFT and TPOT over the requests of all runs, in ms; None where there are none."""
     ttft = [value for one in runs for value in one.result.ttft_ms]
     tpot = [value for one in runs for value in one.result.tpot_ms]
     return {
-        "ttft_p50_ms": percentile(ttft, 0.50),
-        "ttft_p99_ms": percentile(ttft, 0.99),
-        "tpot_p50_ms": percentile(tpot, 0.50),
-        "tpot_p99_ms": percentile(tpot, 0.99),
+        "ttft_p50_ms": percentile(ttft, 0.50) if ttft else None,
+        "ttft_p99_ms": percentile(ttft, 0.99) if ttft else None,
+        "tpot_p50_ms": percentile(tpot, 0.50) if tpot else None,
+        "tpot_p99_ms": percentile(tpot, 0.99) if tpot else None,
     }

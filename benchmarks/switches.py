@@ -104,14 +104,25 @@ def one(
             work = build(name, arguments.model, arguments.scale)
             pair = pairs.Pair(name, work.text, switch.name, "", "", work.counted)
             pairs.measure(pair, other, product, work.job, arguments.repetitions)
-            memory = (product.resident_bytes, other.resident_bytes)
-            found.append(pair.as_json() | {"switch": switch.name, "memory_bytes": memory})
+            found.append(pair.as_json() | facts_of(switch, pair, product, other))
             print(f"{switch.name}, {name}: {tables.spread(pair.ratio)}", flush=True)
     except Absent as error:
         print(f"{switch.name}: left out, {error}", flush=True)
     finally:
         other.close()
     return found
+
+
+def facts_of(switch: Switch, pair: pairs.Pair, product: Worker, other: Worker) -> dict[str, Any]:
+    """What a switch changes beside the speed: memory and latencies, without and with it."""
+    return {
+        "switch": switch.name,
+        "options": switch.options,
+        "requests": len(pair.product[0].result.first_ids),
+        "memory_bytes": (product.resident_bytes, other.resident_bytes),
+        "weights_bytes": (product.facts["weights_bytes"], other.facts["weights_bytes"]),
+        "latencies": (pairs.latencies(pair.other), pairs.latencies(pair.product)),
+    }
 
 
 def start(arguments: argparse.Namespace, options: dict[str, Any], name: str) -> Worker:

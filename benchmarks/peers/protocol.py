@@ -54,6 +54,7 @@ class Result:
     first_ids: list[int]
     ttft_ms: list[float] = field(default_factory=list)
     tpot_ms: list[float] = field(default_factory=list)
+    answers: list[list[int]] = field(default_factory=list)  # all ids of each answer
 
 
 class Absent(Exception):
@@ -123,4 +124,5 @@ async def send_all(job: Job, send: Callable[[int, list[int], Stamps], Awaitable[
         first_ids=[own[0] for own in ids],
         ttft_ms=[each.ttft_ms for each in stamps],
         tpot_ms=[each.tpot_ms for each in stamps if each.tpot_ms is not None],
+        answers=ids,
     )

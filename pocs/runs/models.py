@@ -7,6 +7,7 @@ from pocs.common.models import VersionedModel
 from pocs.people.models import User
 from pocs.projects.models import CIToken, Project, ScenarioVersion
 from pocs.runs.choices import MetricSet, Outcome, RunOrigin, RunState, TargetKind, Validity
+from pocs.runs.raw_reads import ReadsField
 
 
 class Target(VersionedModel):
@@ -17,9 +18,9 @@ class Target(VersionedModel):
     kind = models.CharField(_("kind"), max_length=10, choices=TargetKind.choices)
     location = models.CharField(_("model folder or base URL"), max_length=500)
     model = models.CharField(_("model name"), max_length=200, blank=True)
-    engine_settings = models.JSONField(
-        default=dict, blank=True
-    )  # dtype, max_batch, kv_blocks, prefix_cache …
+    engine_settings = models.JSONField(default=dict, blank=True)  # `pocs.runs.engine_settings`
+    # what an optimisation is measured against: this target is a copy of it with one switch changed
+    baseline = models.ForeignKey("self", models.SET_NULL, related_name="candidates", null=True, blank=True)
     credential = models.BinaryField(null=True, editable=False)  # encrypted; write-only everywhere
 
     class Meta:
@@ -148,7 +149,7 @@ class RequestRecord(models.Model):
     decode_ms = models.FloatField(null=True)
     stamps = models.JSONField(default=dict)
     intervals_ms = models.JSONField(default=dict)
-    reads = models.JSONField(default=list)
+    reads = ReadsField(default=list)  # in the segment, where there is one
     # where the raw record lies: segment of the run, offset of its block, position in the block
     segment = models.PositiveIntegerField(null=True)
     segment_block = models.PositiveBigIntegerField(null=True)
@@ -179,7 +180,7 @@ class RequestRecord(models.Model):
 
 
 class RecordSegment(models.Model):
-    """One file of raw records of a run (`inference.recording.segments`), with its digest once it is closed."""
+    """One file of raw records of a run (`inference.recording`), with its digest once it is closed."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="segments")
     number = models.PositiveIntegerField()

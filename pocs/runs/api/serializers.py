@@ -6,6 +6,7 @@ from rest_framework import serializers
 
 from pocs.common.api.serializers import StrictSerializer
 from pocs.runs.choices import MetricSet, Outcome, RunOrigin, RunState, TargetKind, Validity
+from pocs.runs.engine_settings import DEFAULTS
 from pocs.runs.manifest import request_line
 from pocs.runs.models import RequestRecord, Run
 from pocs.runs.wording import Sentence, validity_sentences, verdict_of
@@ -187,6 +188,15 @@ class UploadSerializer(serializers.Serializer):
     file = serializers.FileField()
 
 
+class EngineSettingsField(serializers.DictField):
+    """The engine's switches by name, see docs/engine.md; the service checks names and values."""
+
+    default_help = "any of: " + ", ".join(DEFAULTS)
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**{"help_text": self.default_help} | named)
+
+
 class TargetSerializer(StrictSerializer):
     """What is measured; the credential can be written and is never shown."""
 
@@ -195,7 +205,13 @@ class TargetSerializer(StrictSerializer):
     kind = serializers.ChoiceField(choices=TargetKind.choices)
     location = serializers.CharField(max_length=500)
     model = serializers.CharField(max_length=200, required=False, allow_blank=True)
-    engine_settings = serializers.DictField(required=False)
+    engine_settings = EngineSettingsField(required=False)
+    baseline = serializers.IntegerField(
+        source="baseline_id",
+        read_only=True,
+        allow_null=True,
+        help_text="the target that this one is a candidate of",
+    )
     credential = serializers.CharField(write_only=True, required=False, allow_blank=True)
     has_credential = serializers.SerializerMethodField()
     version = serializers.IntegerField(read_only=True)
@@ -210,8 +226,16 @@ class TargetChangeSerializer(StrictSerializer):
     name = serializers.CharField(max_length=120, required=False)
     location = serializers.CharField(max_length=500, required=False)
     model = serializers.CharField(max_length=200, required=False, allow_blank=True)
-    engine_settings = serializers.DictField(required=False)
+    engine_settings = EngineSettingsField(required=False)
     credential = serializers.CharField(required=False, allow_blank=True)
+
+
+class CandidateSerializer(StrictSerializer):
+    """The one switch in which the candidate differs."""
+
+    change = serializers.DictField(
+        help_text='one setting with its value, as `{"dtype": "int8"}`; or `location`'
+    )
 
 
 class TargetCheckSerializer(serializers.Serializer):

@@ -12,6 +12,7 @@ from pocs.common.api.views import ActorAPIView, ActorGenericView
 from pocs.projects.selectors import project_get
 from pocs.runs import selectors, services
 from pocs.runs.api.serializers import (
+    CandidateSerializer,
     MatrixSerializer,
     MatrixStartSerializer,
     TargetChangeSerializer,
@@ -97,6 +98,26 @@ class TargetCheckView(ActorAPIView):
     def post(self, request: Request, pk: int) -> Response:
         target = selectors.target_get(self.actor, pk)
         return Response(services.target_check(actor=self.actor, target=target))
+
+
+class TargetCandidatesView(ActorAPIView):
+    @extend_schema(
+        request=CandidateSerializer,
+        responses={201: TargetSerializer, 400: ProblemSerializer} | REFUSED,
+        parameters=[IDEMPOTENCY_KEY],
+        summary="Copy an engine target with exactly one switch changed",
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        source = selectors.target_get(self.actor, pk)
+
+        def produce() -> Response:
+            serializer = CandidateSerializer(data=request.data)
+            serializer.is_valid(raise_exception=True)
+            made = services.candidate_create(actor=self.actor, source=source, **serializer.validated_data)
+            location = reverse("api-target", args=[made.pk])
+            return self.answer(made, TargetSerializer(made).data, 201, Location=location)
+
+        return idempotent(request, self.actor, produce)
 
 
 class MatricesView(ActorAPIView):

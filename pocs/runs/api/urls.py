@@ -15,6 +15,11 @@ urlpatterns = [
     path("runs/<int:pk>/artifacts/<str:name>/", views.ArtifactView.as_view(), name="api-run-artifact"),
     path("targets/<int:pk>/", target_views.TargetView.as_view(), name="api-target"),
     path("targets/<int:pk>/check/", target_views.TargetCheckView.as_view(), name="api-target-check"),
+    path(
+        "targets/<int:pk>/candidates/",
+        target_views.TargetCandidatesView.as_view(),
+        name="api-target-candidates",
+    ),
     path("matrices/<int:pk>/", target_views.MatrixView.as_view(), name="api-matrix"),
     path("matrices/<int:pk>/cancel/", target_views.MatrixCancelView.as_view(), name="api-matrix-cancel"),
     path("schemas/poc-run/1/", views.PocRunSchemaView.as_view(), name="api-schema-poc-run"),

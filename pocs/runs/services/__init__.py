@@ -1,6 +1,7 @@
 """Every change of targets and runs: start, cancel, supersede, ingest, reap."""
 
 from pocs.runs.services.artifacts import artifact_add
+from pocs.runs.services.candidates import candidate_create
 from pocs.runs.services.ingest import run_ingest
 from pocs.runs.services.leases import reap_expired_leases, requeue_lost_runs
 from pocs.runs.services.running import matrix_cancel, matrix_start, run_cancel, run_start, run_supersede
@@ -8,6 +9,7 @@ from pocs.runs.services.targets import target_check, target_create, target_updat
 
 __all__ = [
     "artifact_add",
+    "candidate_create",
     "matrix_cancel",
     "matrix_start",
     "reap_expired_leases",

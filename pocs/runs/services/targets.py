@@ -17,11 +17,9 @@ from pocs.people import policies
 from pocs.projects.models import Project
 from pocs.runs.choices import TargetKind
 from pocs.runs.credentials import seal
+from pocs.runs.engine_settings import checked_settings
 from pocs.runs.models import Target
 from pocs.runs.targets import endpoint_target
-
-DTYPES = ("auto", "bfloat16", "float32")
-COUNTS = ("max_batch", "kv_blocks", "threads", "block_tokens", "prefill_chunk_tokens")
 
 
 def target_create(
@@ -34,10 +32,14 @@ def target_create(
     model: str = "",
     engine_settings: dict[str, Any] | None = None,
     credential: str = "",
+    baseline: Target | None = None,
 ) -> Target:
-    """Add a target; the credential is stored encrypted and never shown again."""
+    """Add a target; the credential is stored encrypted and never shown again.
+
+    `baseline` is the target that it is a candidate for, see `candidate_create`.
+    """
     policies.require(actor, "target.edit", project)
-    target = Target(project=project, kind=kind)
+    target = Target(project=project, kind=kind, baseline=baseline)
     _fill(target, name=name, location=location, model=model, engine_settings=engine_settings or {})
     target.credential = seal(credential)
     with transaction.atomic():
@@ -157,7 +159,7 @@ def _fill(target: Target, *, name: str, location: str, model: str, engine_settin
         raise Conflict(_("This project already has a target named “%(name)s”.") % {"name": name})
     if target.kind == TargetKind.ENGINE:
         location = str(model_path(location))
-        target.engine_settings = _checked_settings(engine_settings)
+        target.engine_settings = checked_settings(engine_settings, model_path)
     elif target.kind == TargetKind.HTTP:
         location = _checked_url(location)
         if not model.strip():
@@ -185,30 +187,6 @@ def _checked_url(location: str) -> str:
     return location.rstrip("/")
 
 
-def _checked_settings(given: dict[str, Any]) -> dict[str, Any]:
-    """Engine settings with nothing unknown in them: dtype, prefix_cache and positive counts."""
-    checked: dict[str, Any] = {}
-    for key, value in given.items():
-        if value in (None, ""):
-            continue
-        pointer = f"/engine_settings/{key}"
-        if key == "dtype":
-            if value not in DTYPES:
-                raise _wrong(
-                    pointer, "choice", _("The data type is one of: %(all)s.") % {"all": ", ".join(DTYPES)}
-                )
-        elif key == "prefix_cache":
-            if not isinstance(value, bool):
-                raise _wrong(pointer, "type", _("The prefix cache is either on or off."))
-        elif key in COUNTS:
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise _wrong(pointer, "positive", _("%(name)s is a whole number above 0.") % {"name": key})
-        else:
-            raise _wrong(pointer, "unknown", _("The engine has no setting “%(name)s”.") % {"name": key})
-        checked[key] = value
-    return checked
-
-
 def _wrong(pointer: str, code: str, text: str) -> InvalidInput:
     return InvalidInput(text, [FieldError(pointer, code, text)])
 
@@ -221,5 +199,6 @@ def _seen(target: Target) -> dict[str, Any]:
         "location": target.location,
         "model": target.model,
         "engine_settings": target.engine_settings,
+        **({"baseline": target.baseline.name} if target.baseline is not None else {}),
         "credential": target.credential is not None,
     }

@@ -3,15 +3,35 @@
 from typing import Any
 
 from django import forms
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from inference.engine.options import DRAFT
 from pocs.common.actors import Actor
 from pocs.projects.models import Project, ScenarioVersion
 from pocs.projects.selectors import approved_versions
 from pocs.runs.choices import TargetKind
+from pocs.runs.engine_settings import CHOICES, DEFAULTS, NGRAM, RANGES, STEP_LIMIT_S
 from pocs.runs.models import Target
 from pocs.runs.selectors import targets_of
-from pocs.runs.services.targets import DTYPES
+
+DRAFT_MODEL = "draft"
+
+
+def choice_of(name: str, label: Any) -> forms.ChoiceField:
+    """One of the engine's named values, or what the engine takes by itself."""
+    values = [(value, value) for value in CHOICES[name]]
+    return forms.ChoiceField(label=label, required=False, choices=[("", _("engine's default")), *values])
+
+
+def count_of(name: str, label: Any) -> forms.IntegerField:
+    """A whole number in the range of the setting; what the engine takes by itself is said below it."""
+    least, most = RANGES[name]
+    default = DEFAULTS[name]
+    help_text = format_lazy(_("engine's default: {value}"), value=default) if default else _("by the machine")
+    return forms.IntegerField(
+        label=label, min_value=least, max_value=most, required=False, help_text=help_text
+    )
 
 
 class VersionChoice(forms.ModelChoiceField):
@@ -81,16 +101,29 @@ class TargetForm(forms.Form):
         help_text=_("Sent as a bearer token. Stored encrypted and never shown again."),
     )
     remove_credential = forms.BooleanField(label=_("Remove the stored credential"), required=False)
-    dtype = forms.ChoiceField(
-        label=_("Data type of the weights"),
+    dtype = choice_of("dtype", _("Data type of the weights"))
+    speculate = forms.ChoiceField(
+        label=_("Speculative decoding"),
         required=False,
-        choices=[("", _("engine's default")), *((name, name) for name in DTYPES)],
+        choices=[
+            ("", _("off")),
+            (NGRAM, _("ngram: guesses from the prompt")),
+            (DRAFT_MODEL, _("a draft model guesses")),
+        ],
     )
-    max_batch = forms.IntegerField(label=_("Largest batch"), min_value=1, required=False)
-    kv_blocks = forms.IntegerField(label=_("KV blocks"), min_value=1, required=False)
-    block_tokens = forms.IntegerField(label=_("Tokens per KV block"), min_value=1, required=False)
-    prefill_chunk_tokens = forms.IntegerField(label=_("Prefill chunk (tokens)"), min_value=1, required=False)
-    threads = forms.IntegerField(label=_("Threads"), min_value=1, required=False)
+    draft_model = forms.CharField(
+        label=_("Draft model"),
+        max_length=500,
+        required=False,
+        help_text=_("A small model with the same tokenizer: its folder below the model folder."),
+    )
+    speculate_tokens = count_of("speculate_tokens", _("Most guessed tokens in a step"))
+    speculate_max_batch = count_of("speculate_max_batch", _("Largest batch that guesses"))
+    block_tokens = count_of("block_tokens", _("Tokens per KV block"))
+    kv_blocks = count_of("kv_blocks", _("KV blocks"))
+    max_batch = count_of("max_batch", _("Largest batch"))
+    prefill_chunk_tokens = count_of("prefill_chunk_tokens", _("Prefill chunk (tokens)"))
+    max_waiting = count_of("max_waiting", _("Longest waiting list (requests)"))
     prefix_cache = forms.TypedChoiceField(
         label=_("Prefix cache"),
         required=False,
@@ -98,17 +131,20 @@ class TargetForm(forms.Form):
         coerce=lambda value: value == "on",
         empty_value=None,
     )
-    version = forms.IntegerField(widget=forms.HiddenInput, required=False)
-
-    ENGINE_FIELDS = (
-        "dtype",
-        "max_batch",
-        "kv_blocks",
-        "block_tokens",
-        "prefill_chunk_tokens",
-        "threads",
-        "prefix_cache",
+    device = forms.CharField(
+        label=_("Device"), max_length=12, required=False, help_text=_("auto, cpu, cuda or cuda:N")
     )
+    kernels = choice_of("kernels", _("Kernels"))
+    threads = count_of("threads", _("Threads"))
+    cuda_graphs = choice_of("cuda_graphs", _("CUDA graphs"))
+    step_limit_s = forms.FloatField(
+        label=_("A step is stuck after (s)"),
+        min_value=STEP_LIMIT_S[0],
+        max_value=STEP_LIMIT_S[1],
+        required=False,
+        help_text=format_lazy(_("engine's default: {value}"), value=round(DEFAULTS["step_limit_s"])),
+    )
+    version = forms.IntegerField(widget=forms.HiddenInput, required=False)
 
     def __init__(self, *args: Any, target: Target | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -128,6 +164,9 @@ class TargetForm(forms.Form):
         settings = dict(target.engine_settings)
         if "prefix_cache" in settings:
             settings["prefix_cache"] = "on" if settings["prefix_cache"] else "off"
+        guesser = str(settings.get("speculate", ""))
+        if guesser.startswith(DRAFT):
+            settings |= {"speculate": DRAFT_MODEL, "draft_model": guesser.removeprefix(DRAFT)}
         return {
             "name": target.name,
             "kind": target.kind,
@@ -141,7 +180,9 @@ class TargetForm(forms.Form):
         """The engine's settings that were given; none for an endpoint."""
         if self.cleaned_data["kind"] != TargetKind.ENGINE:
             return {}
-        given = {name: self.cleaned_data.get(name) for name in self.ENGINE_FIELDS}
+        given = {name: self.cleaned_data.get(name) for name in DEFAULTS}
+        if given["speculate"] == DRAFT_MODEL:
+            given["speculate"] = f"{DRAFT}{self.cleaned_data['draft_model']}"
         return {name: value for name, value in given.items() if value not in (None, "")}
 
     def fields_of_target(self) -> dict[str, Any]:

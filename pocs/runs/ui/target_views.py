@@ -14,8 +14,10 @@ from pocs.people import policies
 from pocs.projects.models import Project
 from pocs.projects.selectors import project_get
 from pocs.runs import selectors, services
+from pocs.runs.candidates import changed_switches
 from pocs.runs.models import Target
 from pocs.runs.ui.forms import TargetForm
+from pocs.runs.ui.switches import switch_groups
 from pocs.runs.ui.trails import Trail, project_trail
 
 
@@ -44,7 +46,7 @@ def target_list(request: HttpRequest, pk: int) -> HttpResponse:
     project = project_get(actor, pk)
     context = {
         "project": project,
-        "targets": selectors.targets_of(actor, project),
+        "targets": selectors.targets_of(actor, project).select_related("baseline"),
         "trail": target_trail(project),
         "may_edit": policies.allowed(actor, "target.edit", project),
         "may_execute": policies.allowed(actor, "run.execute", project),
@@ -76,7 +78,12 @@ def target_new(request: HttpRequest, pk: int) -> HttpResponse:
                 messages.success(request, _("The target was added."))
                 return redirect("runs:targets", pk=project.pk)
             status = call.status
-    context = {"project": project, "form": form, "trail": target_trail(project, _("New target"))}
+    context = {
+        "project": project,
+        "form": form,
+        "switch_groups": switch_groups(form),
+        "trail": target_trail(project, _("New target")),
+    }
     return render(request, "runs/target_form.html", context, status=status)
 
 
@@ -110,6 +117,8 @@ def target_edit(request: HttpRequest, pk: int, target_pk: int) -> HttpResponse:
     context = {
         "project": project,
         "form": form,
+        "switch_groups": switch_groups(form),
+        "changed": changed_switches(target),
         "target": target,
         "trail": target_trail(project, target.name),
     }

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from pocs.runs.ui import compare_views, matrix_views, target_views, views
+from pocs.runs.ui import compare_views, matrix_views, target_views, technique_views, views
 
 app_name = "runs"
 
@@ -19,6 +19,8 @@ urlpatterns = [
     path("projects/<int:pk>/matrix/<int:number>/", matrix_views.matrix_detail, name="matrix_detail"),
     path("projects/<int:pk>/matrix/<int:number>/cancel/", matrix_views.matrix_cancel, name="matrix_cancel"),
     path("projects/<int:pk>/targets/", target_views.target_list, name="targets"),
+    path("projects/<int:pk>/techniques/", technique_views.techniques, name="techniques"),
+    path("projects/<int:pk>/techniques/candidates/", technique_views.candidate_new, name="candidate_new"),
     path("projects/<int:pk>/targets/new/", target_views.target_new, name="target_new"),
     path("projects/<int:pk>/targets/<int:target_pk>/", target_views.target_edit, name="target_edit"),
     path("projects/<int:pk>/targets/<int:target_pk>/check/", target_views.target_check, name="target_check"),

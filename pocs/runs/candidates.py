@@ -1,0 +1,51 @@
+"""What is known of candidates: whether they were measured, and in how many switches they differ."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pocs.runs.choices import RunState, Validity
+from pocs.runs.engine_settings import DEFAULTS, OF_SPECULATION
+from pocs.runs.models import Run, Target
+
+
+def pairs_with_baseline(target: Target) -> tuple[Run, Run] | None:
+    """The newest valid runs (baseline, candidate) of one scenario version; None while there is no pair."""
+    if target.baseline_id is None:
+        return None
+    runs = _valid_runs([target.baseline_id, target.pk])
+    of_baseline = {run.scenario_version_id: run for run in runs if run.target_id == target.baseline_id}
+    for run in reversed(runs):
+        if run.target_id == target.pk and run.scenario_version_id in of_baseline:
+            return of_baseline[run.scenario_version_id], run
+    return None
+
+
+def measured_against_baseline(target: Target) -> bool:
+    """Whether a valid run of the same scenario version stands on both sides."""
+    return pairs_with_baseline(target) is not None
+
+
+def changed_switches(target: Target) -> list[str]:
+    """The switches in which a candidate differs from its baseline now; how to guess counts as one switch."""
+    baseline = target.baseline
+    if baseline is None:
+        return []
+    found: list[str] = [] if target.location == baseline.location else ["location"]
+    for name, default in DEFAULTS.items():
+        if _value(target, name, default) != _value(baseline, name, default):
+            switch = "speculate" if name in OF_SPECULATION else name
+            found += [] if switch in found else [switch]
+    return found
+
+
+def _value(target: Target, name: str, default: Any) -> Any:
+    return target.engine_settings.get(name, default)
+
+
+def _valid_runs(target_ids: Iterable[int]) -> list[Run]:
+    """Complete and valid runs of these targets, oldest first, without what makes rows heavy."""
+    return list(
+        Run.objects.filter(target_id__in=target_ids, state=RunState.COMPLETE, validity=Validity.VALID)
+        .only("pk", "number", "target_id", "scenario_version_id")
+        .order_by("number")
+    )
