@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from inference.criteria import judge_limits, per_request, share_of, value_of, within
 from inference.phases import gaps_ms
 from inference.recording.ranks import at_ranks, extent
 from inference.recording.reads import gaps_ns
@@ -20,7 +21,7 @@ THIN_BELOW = 100  # samples; below, p99 rests on fewer than one request
 SHOWN_INTERVALS = ("dispatch_delay", "queue_wait", "prefill", "decode", "release", "unexplained")
 
 #: telemetry keys of sizes that stand still, and of those whose peak matters
-FIXED_MEMORY = ("weights_bytes", "kv_pool_bytes", "gpu_memory_bytes", "system_memory_bytes")
+FIXED_MEMORY = ("weights_bytes", "draft_bytes", "kv_pool_bytes", "gpu_memory_bytes", "system_memory_bytes")
 MOVING_MEMORY = {
     "kv_used_bytes": "kv_used_peak_bytes",
     "kv_usage": "kv_usage_peak",
@@ -122,8 +123,8 @@ def summarise(
 
     `records` may hold warm-up requests (`warmup=True`): they, and every request that overlaps them or
     the cool-down, are left out of the window and counted. `load` is `LoadResult.load`, `self_check`
-    `LoadResult.self_check`, `telemetry` samples `{"at_ms", …}` in the order of time, `limits` objects
-    `{"metric", "percentile", "max"}`. Percentiles are over successes, rates over all attempted.
+    `LoadResult.self_check`, `telemetry` samples `{"at_ms", …}` in the order of time, `limits` as
+    `inference.criteria` has them. Percentiles are over successes, rates over all attempted.
     """
     window, excluded = measured_window(records, cooldown_from_ns=cooldown_from_ns)
     successes = [record for record in window if record.outcome == "success"]
@@ -153,7 +154,7 @@ def summarise(
         "environment": dict(environment or {}),
     }
     if limits:
-        summary["limits"] = [_limit_result(limit, summary) for limit in limits]
+        summary["limits"] = judge_limits(limits, window, summary)
         summary["goodput"] = goodput(window, limits)
         summary["goodput_per_second"] = _rate(_met_count(window, limits), window_s)
     summary["validity"] = validity(summary, window, interrupted=interrupted)
@@ -259,8 +260,8 @@ def _tokens_since(reads: Iterable[tuple[int, int | None]], since_ns: int) -> int
 
 
 def _met_count(records: Sequence[RequestRecord], limits: Sequence[Mapping[str, Any]]) -> int:
-    per_request = [limit for limit in limits if limit["metric"] not in ("error_rate", "cache_hit_rate")]
-    return sum(r.outcome == "success" and all(_meets(r, limit) for limit in per_request) for r in records)
+    asked = per_request(limits)
+    return sum(r.outcome == "success" and all(_meets(r, limit) for limit in asked) for r in records)
 
 
 def _meets(record: RequestRecord, limit: Mapping[str, Any]) -> bool:
@@ -268,27 +269,12 @@ def _meets(record: RequestRecord, limit: Mapping[str, Any]) -> bool:
     metric = limit["metric"]
     if metric == "itl_ms":
         gaps = sorted(gaps_ms(record.reads))
-        value = percentile(gaps, _percentile_number(limit)) if gaps else None
-    elif hasattr(record, metric):
-        value = getattr(record, metric)
+        value = percentile(gaps, 100 * share_of(limit["percentile"])) if gaps else None
     else:
-        value = record.intervals_ms.get(metric.removesuffix("_ms"))
+        value = value_of(record, metric)
     if value is None:  # one token has no TPOT and no gap: neither good nor bad
         return metric in ("tpot_ms", "itl_ms", "max_gap_ms") and record.output_tokens == 1
-    return bool(value <= limit["max"])
-
-
-def _limit_result(limit: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, Any]:
-    """A limit with the run's value beside it; `holds` is null where the value was not observed."""
-    value = summary.get(limit["metric"])
-    if isinstance(value, Mapping):
-        value = value.get(limit["percentile"])
-    return {**limit, "value": value, "holds": None if value is None else value <= limit["max"]}
-
-
-def _percentile_number(limit: Mapping[str, Any]) -> float:
-    name = str(limit.get("percentile", "max"))
-    return 100.0 if name == "max" else float(name.removeprefix("p"))
+    return within(value, limit)
 
 
 def _first_event_ns(record: RequestRecord) -> int | None:

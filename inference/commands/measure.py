@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import math
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ from inference.commands.shell import (
     run_until_signal,
     unless,
 )
+from inference.criteria import METRICS, PERCENTILES, normalised
 from inference.errors import InputError
 from inference.load.generator import LoadPlan
 from inference.load.session import measure, prepare_folder, write_session
-from inference.stats import PERCENTILES
 from inference.targets.base import Target
 from inference.targets.embedded import EngineTarget
 from inference.targets.openai import OpenAITarget
@@ -157,16 +158,21 @@ def _refuse(options: argparse.Namespace, names: tuple[str, ...], kind: str) -> N
 
 
 def _limit(text: str) -> dict[str, Any]:
-    """A limit from `METRIC:PERCENTILE:MAX`, e.g. `ttft_ms:p95:800`."""
+    """A limit from `METRIC:PERCENTILE:BOUND`, e.g. `ttft_ms:p95:800`, or `error_rate::0.01` for a whole run.
+
+    Times need a percentile, the figures of a whole run have none.
+    """
     metric, _, rest = text.partition(":")
-    percentile, _, maximum = rest.partition(":")
+    percentile, _, bound = rest.partition(":")
     try:
-        value = float(maximum)
+        value = float(bound)
     except ValueError:
         value = -1.0
-    if not metric or percentile not in {*(f"p{p}" for p in PERCENTILES), "max"} or not 0 <= value < math.inf:
-        raise InputError(f"--limit must look like ttft_ms:p95:800, not {text!r}")
-    return {"metric": metric, "percentile": percentile, "max": value}
+    known = METRICS.get(metric)
+    wanted: Collection[str] = PERCENTILES if known is None or known.per_request else ("",)
+    if not metric or percentile not in wanted or not 0 <= value < math.inf:
+        raise InputError(f"--limit must look like ttft_ms:p95:800 or error_rate::0.01, not {text!r}")
+    return normalised({"metric": metric, "percentile": percentile or None, "bound": value})
 
 
 def _report(summary: dict[str, Any]) -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from inference.errors import InputError
+from inference.intervals import share_interval
 from inference.kinds.base import Conducted, Findings, Kind, Option
 from inference.kinds.course import Course
 from inference.kinds.figures import error_share
-from inference.kinds.intervals import share_interval
 from inference.kinds.steps import Step, Verdict, between, limit_verdict, load_at
 
 #: a search is over when the two rates around the capacity are this close to each other
@@ -37,7 +37,7 @@ class Judged:
 
 async def procedure(course: Course) -> Conducted:
     low, high = course.values["rate_low"], course.values["rate_high"]
-    if not course.spec.get("limits"):
+    if not _upper(course.spec.get("limits") or ()):
         raise InputError("a capacity search needs at least one limit: without it no load is too high")
     if low >= high:
         raise InputError(f"rate_low ({low:g}) must be below rate_high ({high:g})")
@@ -61,10 +61,15 @@ async def procedure(course: Course) -> Conducted:
     return Conducted(shown.step.result, judge(judged, course))
 
 
+def _upper(limits: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The limits that more load can break in each request: upper bounds on a percentile of a time."""
+    return [limit for limit in limits if limit.get("percentile") and limit.get("max") is not None]
+
+
 def judge_step(course: Course, step: Step) -> Judged:
     """Limits and errors of one step; where a limit is inconclusive, its observed value decides the search."""
     records = step.records
-    limits = tuple(limit_verdict(limit, records) for limit in course.spec["limits"])
+    limits = tuple(limit_verdict(limit, records) for limit in _upper(course.spec["limits"]))
     allowed = course.values["error_share_max"]
     failed = sum(record.outcome not in ("success", "cancelled") for record in records)
     found = share_interval(failed, len(records))

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from inference.intervals import slope
 from inference.kinds.base import Conducted, Findings, Kind, Option
 from inference.kinds.course import Course, Stage, joined
-from inference.kinds.intervals import slope
 from inference.kinds.levels import MEMORY_BYTES, told
 
 GAUGES = ("rss_bytes", "kv_used_bytes", "kv_usage", "device_allocated_bytes", "gpu_memory_used_bytes")

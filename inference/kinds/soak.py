@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from inference.intervals import slope
 from inference.kinds.base import Conducted, Findings, Kind, Option
 from inference.kinds.course import Course, joined
 from inference.kinds.figures import error_share, window
-from inference.kinds.intervals import slope
 from inference.load.generator import LoadResult
 from inference.records import RequestRecord
 from inference.stats import figures

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from inference.intervals import share_interval
 from inference.kinds.course import Course
 from inference.kinds.figures import error_share, spread
-from inference.kinds.intervals import share_interval
 from inference.load.generator import LoadResult
 from inference.phases import gaps_ms
 from inference.records import RequestRecord

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inference.kinds.intervals import share_interval, slope
+from inference.intervals import share_interval, slope
 
 
 def test_a_share_of_few_is_hardly_known() -> None:
