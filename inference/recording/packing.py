@@ -5,7 +5,7 @@ from typing import Any
 
 from inference.records import RequestRecord, Trace
 
-RECORD, PARTIAL, BEGIN = "record", "partial", "begin"
+RECORD, PARTIAL, BEGIN, STARTED = "record", "partial", "begin", "started"
 UNKNOWN_TOKENS = -1
 
 

@@ -42,7 +42,7 @@ class Place:
 
 @dataclass(frozen=True)
 class SegmentFacts:
-    """What a closed segment is, for the run's manifest."""
+    """What a closed segment is, for the run's manifest; its name is that of its folder and its file."""
 
     number: int
     name: str
@@ -117,9 +117,8 @@ class SegmentWriter:
         """Make everything durable and say what the file is."""
         self.sync()
         self._file.close()
-        return SegmentFacts(
-            self.number, self.path.name, self.items, self.size_bytes, self._sha256.hexdigest()
-        )
+        name = f"{self.path.parent.name}/{self.path.name}"
+        return SegmentFacts(self.number, name, self.items, self.size_bytes, self._sha256.hexdigest())
 
     def _write(self, content: bytes) -> None:
         rest = memoryview(content)

@@ -44,15 +44,15 @@ class Spool(threading.Thread):
         *,
         about: dict[str, Any] | None = None,
         in_flight: Callable[[], Iterable[Trace]] = tuple,
-        on_segment: Callable[[int, str], None] | None = None,
     ) -> None:
         super().__init__(name="records", daemon=True)
         self.folder = folder
         self.closed: list[SegmentFacts] = []
         self.error: OSError | None = None
         self._about = {"kind": BEGIN, "schema": SCHEMA} | (about or {})
-        self._in_flight, self._on_segment = in_flight, on_segment
+        self.in_flight = in_flight
         self._waiting: deque[RequestRecord] = deque()
+        self._notes: deque[dict[str, Any]] = deque()
         self._written: deque[Written] = deque()
         self._wake = threading.Event()
         self._ends = False
@@ -62,6 +62,11 @@ class Spool(threading.Thread):
     def put(self, record: RequestRecord) -> None:
         """Have a record written; returns at once."""
         self._waiting.append(record)
+        self._wake.set()
+
+    def note(self, kind: str, **facts: Any) -> None:
+        """Have an item written that is no record; returns at once."""
+        self._notes.append({"kind": kind} | facts)
         self._wake.set()
 
     def take(self) -> list[Written]:
@@ -97,6 +102,8 @@ class Spool(threading.Thread):
             self._wake.wait(max(0.0, synced + SYNC_EVERY_S - time.monotonic()))
             self._wake.clear()
             last = self._ends
+            while self._notes:
+                self._append([self._notes.popleft()])
             while self._waiting:
                 self._write_some()
             if last:
@@ -119,7 +126,7 @@ class Spool(threading.Thread):
         began_before_ns = time.monotonic_ns() - int(PARTIAL_AFTER_S * 1e9)
         shown: dict[int, int] = {}
         items = []
-        for trace in self._in_flight():
+        for trace in self.in_flight():
             if trace.dispatched_ns is None or trace.dispatched_ns > began_before_ns:
                 continue
             before, now = self._shown.get(id(trace)), len(reads_of(trace))
@@ -142,8 +149,6 @@ class Spool(threading.Thread):
         self.folder.mkdir(parents=True, exist_ok=True)
         self._writer = SegmentWriter(self.folder / f"{number:06d}{SUFFIX}", number)
         self._writer.append([self._about])
-        if self._on_segment is not None:
-            self._on_segment(number, self._writer.path.name)
 
     def _close_segment(self) -> None:
         if self._writer is not None:

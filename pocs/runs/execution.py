@@ -25,7 +25,6 @@ from pocs.runs.choices import LEASED_STATES, RunState, Validity
 from pocs.runs.diagnosing import setting_of
 from pocs.runs.judgement import judge
 from pocs.runs.lifecycle import TransitionRefused, run_move
-from pocs.runs.manifest import manifest_of_rows, records_in_order
 from pocs.runs.measurement import Measurement
 from pocs.runs.models import Run
 from pocs.runs.recorder import LeaseLost, Recorder
@@ -64,10 +63,15 @@ def run_execute(run_id: int, worker: str) -> None:
         owner = f"{worker}/{uuid4().hex[:12]}"
         if not _take_lease(run, owner):
             return
+        recorder = Recorder(run, owner)
         measurement = Measurement(
-            target, run.scenario_version.spec, tenant=run.tenant, application=run.application
+            target,
+            run.scenario_version.spec,
+            recorder.spool,
+            tenant=run.tenant,
+            application=run.application,
         )
-        _Execution(run, owner, measurement).carry_out()
+        _Execution(run, owner, measurement, recorder).carry_out()
 
 
 def _take_lease(run: Run, owner: str) -> bool:
@@ -92,10 +96,9 @@ def _take_lease(run: Run, owner: str) -> bool:
 class _Execution:
     """The way of one leased run from preparing to its end."""
 
-    def __init__(self, run: Run, owner: str, measurement: Measurement) -> None:
-        self.run, self.owner, self.measurement = run, owner, measurement
+    def __init__(self, run: Run, owner: str, measurement: Measurement, recorder: Recorder) -> None:
+        self.run, self.owner, self.measurement, self.recorder = run, owner, measurement, recorder
         self.actor = system_actor(run.project.organisation_id)
-        self.recorder = Recorder(run, owner)
         self.state = RunState.PREPARING
         self.cancelled = False
         self.asked_to_end: float | None = None
@@ -120,9 +123,11 @@ class _Execution:
             self.measurement.stop()
             if self.measurement.ident is not None:
                 self.measurement.join(STOP_GRACE_S)
+            self.recorder.close()
 
     def _follow(self) -> None:
         """Start the load and write what it observes until it ends."""
+        self.recorder.open()
         self.measurement.start()
         while self.measurement.is_alive():
             self.measurement.join(BEAT_S)
@@ -170,10 +175,8 @@ class _Execution:
         self._move(RunState.FINALISING)
         outcome = self._statement()
         if self.measurement.target_died:
-            reason = next((r.error for r in reversed(self.recorder.records) if r.error), None)
-            self._move(
-                RunState.FAILED, **outcome, error=reason or _("The engine process ended during the run.")
-            )
+            error = self.recorder.last_error or _("The engine process ended during the run.")
+            self._move(RunState.FAILED, **outcome, error=error)
         elif self.cancelled:
             self._move(RunState.CANCELLED, **outcome)
         elif self.measurement.result.interrupted:
@@ -229,7 +232,7 @@ class _Execution:
             "diagnosis": diagnosis,
             "configuration": configuration,
             "configuration_digest": digest(configuration),
-            "manifest": manifest_of_rows(records_in_order(self.run).iterator(chunk_size=200)),
+            "manifest": self.recorder.manifest(),
             "progress": progress,
         }
 

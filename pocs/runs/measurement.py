@@ -7,13 +7,14 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
 
 from inference.load.generator import LoadResult, LoadState, run_load
 from inference.load.resources import ResourceSampler
-from inference.records import RequestRecord, Trace
+from inference.recording.packing import STARTED
+from inference.recording.spool import Spool
+from inference.records import Trace
 from inference.targets.base import Target, TargetInfo
 from inference.workload.scenario import plan_for
 
@@ -33,14 +34,16 @@ class Measurement(threading.Thread):
     """Opens the target, builds the workload from the scenario's spec, and runs the load.
 
     Afterwards `result` holds the load, or `error` what ended it; `info` says what was measured.
-    Until then `take_records` and `take_samples` hand over what has come in since the last call.
+    Every record goes to `spool`, which hands it on when it is written; `take_samples` hands over the
+    samples since the last call.
     """
 
     def __init__(
-        self, target: Target, spec: dict[str, Any], *, tenant: str = "", application: str = ""
+        self, target: Target, spec: dict[str, Any], spool: Spool, *, tenant: str = "", application: str = ""
     ) -> None:
         super().__init__(name="measurement", daemon=True)
-        self.target, self.spec = target, spec
+        self.target, self.spec, self.spool = target, spec, spool
+        spool.in_flight = self._in_flight
         self.tenant, self.application = tenant, application
         self.info: TargetInfo | None = None
         self.result: LoadResult | None = None
@@ -49,7 +52,6 @@ class Measurement(threading.Thread):
         self.started_ns: int | None = None  # zero of the run's time axis
         self._sampler: ResourceSampler | None = None
         self._samples_taken = 0
-        self._records: deque[RequestRecord] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._leave: asyncio.Event | None = None
         self._work: asyncio.Task[None] | None = None
@@ -64,13 +66,6 @@ class Measurement(threading.Thread):
         if loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has just ended by itself
                 loop.call_soon_threadsafe(self._stop_here)
-
-    def take_records(self) -> list[RequestRecord]:
-        """Records of the requests that ended since the last call."""
-        found = []
-        while self._records:
-            found.append(self._records.popleft())
-        return found
 
     def take_samples(self) -> list[dict[str, Any]]:
         """Telemetry samples since the last call, each with `at_ms` on the run's time axis."""
@@ -124,6 +119,7 @@ class Measurement(threading.Thread):
             for request in requests
         ]
         self.started_ns = time.monotonic_ns()
+        self.spool.note(STARTED, started_ns=self.started_ns, open_loop=plan.open_loop)
         self._sampler = ResourceSampler(self.target, started_ns=self.started_ns)
         await self._sampler.sample()  # the shortest run has its resources at both ends
         sampling = asyncio.create_task(self._sampler.run())
@@ -132,7 +128,7 @@ class Measurement(threading.Thread):
                 self.target,
                 requests,
                 plan,
-                on_record=self._records.append,
+                on_record=self.spool.put,
                 on_tick=self._tick,
                 stop=self._leave,
             )
@@ -140,6 +136,10 @@ class Measurement(threading.Thread):
             sampling.cancel()
             await asyncio.gather(sampling, return_exceptions=True)
         await self._sampler.sample()
+
+    def _in_flight(self) -> tuple[Trace, ...]:
+        moment = self.moment
+        return () if moment is None else moment.in_flight
 
     def _tick(self, state: LoadState) -> None:
         self.moment = Moment(

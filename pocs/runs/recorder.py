@@ -1,6 +1,12 @@
-"""Writes a run while it goes: request rows, telemetry, progress, lease and live events, a beat at a time."""
+"""Writes a run while it goes: request rows, telemetry, progress, lease and live events, a beat at a time.
 
+Raw records are in the run's segments before they come here (`inference.recording.spool`). What stays in
+memory of each is what the summary needs; its reads move to a file on disk.
+"""
+
+import contextlib
 import time
+from array import array
 from collections import deque
 from datetime import timedelta
 from typing import Any
@@ -8,19 +14,28 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
-from inference.phases import SUMMED
+from inference.recording.reads import ReadStore
+from inference.recording.segments import SegmentFacts
+from inference.recording.spool import Spool, Written
 from inference.records import RequestRecord as Record
 from inference.stats import live_figures
 from pocs.common import events
+from pocs.common.errors import DomainError
 from pocs.runs.choices import LEASED_STATES, RunState
+from pocs.runs.manifest import RowDigests, run_manifest
 from pocs.runs.measurement import Measurement, Moment
-from pocs.runs.models import RequestRecord, Run, TelemetrySample
+from pocs.runs.models import RecordSegment, RequestRecord, Run, TelemetrySample
+from pocs.runs.raw_reads import new_folder_name, records_root, segment_name
+from pocs.runs.rows import as_row, phase_row, slow_row
 
 #: live figures are of the requests that ended in the last so many seconds
 LIVE_WINDOW_S = 5.0
 SLOWEST_SHOWN = 8
 FLUSH_EVERY_S = 1.0
+#: of a flush, so many ended requests go to the live waterfall, which draws no more
+WATERFALL_ROWS = 200
 #: the memory split on the live page
 MEMORY_SHOWN = frozenset(
     {"rss_bytes", "weights_bytes", "kv_pool_bytes", "kv_used_bytes", "buffers_bytes", "gpu_memory_used_bytes"}
@@ -36,34 +51,50 @@ class Recorder:
 
     def __init__(self, run: Run, owner: str) -> None:
         self.run, self.owner = run, owner
-        self.records: list[Record] = []
+        self.folder = new_folder_name(run.pk)
+        self.spool = Spool(records_root() / self.folder, about={"run": run.pk})
+        self.last_error: str | None = None  # of the request that ended last with one
         self.samples: list[dict[str, Any]] = []
         self.progress: dict[str, Any] = dict(run.progress)
         self._begun = time.monotonic()
-        self._unsaved_records: list[Record] = []
+        self._unsaved_records: list[Written] = []
+        self._saved: deque[tuple[int, Record]] = deque()
+        self._store = ReadStore()
+        self._digests = RowDigests()
         self._unsaved_samples: list[dict[str, Any]] = []
         self._recent: deque[tuple[int, Record]] = deque()
         self._slowest: list[Record] = []
         self._slowest_changed = False
         self._flushed_at = time.monotonic()
 
+    def open(self) -> None:
+        """Begin the segments, and say in the database where they are, for whoever finds a dead run."""
+        place = {"name": segment_name(self.folder, 1), "records": 0, "size_bytes": 0, "sha256": ""}
+        RecordSegment.objects.update_or_create(run=self.run, number=1, defaults=place)
+        self.spool.start()
+
     def beat(self, measurement: Measurement, *, last: bool = False) -> bool:
         """Renew the lease and write what has come in; True when someone asked to cancel the run.
 
-        Raises LeaseLost when the lease is no longer this worker's.
+        The last beat closes the segments first, so that everything observed is written. Raises LeaseLost
+        when the lease is no longer this worker's, and RecordsUnwritable when the disk refuses the records.
         """
         now_ns = time.monotonic_ns()
-        records, samples = measurement.take_records(), measurement.take_samples()
-        self._collect(records, samples, now_ns)
+        if last:
+            self._close_segments()
+        elif self.spool.error is not None:
+            raise _unwritable(self.spool.error)
+        written, samples = self.spool.take(), measurement.take_samples()
+        self._collect(written, samples, now_ns)
         due = last or time.monotonic() - self._flushed_at >= FLUSH_EVERY_S
         with transaction.atomic():
             progressed = self._note_progress(measurement.moment)
             cancel = self._renew_lease()
-            ended = [record for record in self._unsaved_records if due and not record.warmup]
+            ended = [one.record for one in self._unsaved_records if due and not one.record.warmup]
             if due:
                 self._flush(measurement.started_ns)
             if ended and measurement.started_ns is not None:
-                rows = [phase_row(record, measurement.started_ns) for record in ended]
+                rows = [phase_row(record, measurement.started_ns) for record in ended[:WATERFALL_ROWS]]
                 events.emit(f"run:{self.run.pk}", "requests", {"rows": rows})
             if progressed:
                 events.emit(f"run:{self.run.pk}", "progress", self.progress)
@@ -77,12 +108,46 @@ class Recorder:
                 self._slowest_changed = False
                 rows = [slow_row(record, measurement.started_ns) for record in self._slowest]
                 events.emit(f"run:{self.run.pk}", "slowest", {"rows": rows})
+        if due:
+            self._lighten(now_ns)
         return cancel
 
-    def _collect(self, records: list[Record], samples: list[dict[str, Any]], now_ns: int) -> None:
-        self.records += records
+    def close(self) -> None:
+        """Let go of the segments; safe to call again, and quiet where the disk refused."""
+        with contextlib.suppress(OSError):
+            self.spool.close()
+
+    def manifest(self) -> dict[str, Any]:
+        """The digests of everything that was written; after the last beat."""
+        return run_manifest(self._digests, self._segments())
+
+    def _segments(self) -> list[SegmentFacts]:
+        return self.spool.closed
+
+    def _close_segments(self) -> None:
+        try:
+            closed = self.spool.close()
+        except OSError as error:
+            raise _unwritable(error) from error
+        segments_store(self.run, closed)
+
+    def _lighten(self, now_ns: int) -> None:
+        """Move the reads of requests that no live figure needs any more to disk."""
+        while self._saved and self._saved[0][0] < now_ns - int(LIVE_WINDOW_S * 1e9):
+            _at, record = self._saved.popleft()
+            record.reads = self._store.add(record.reads)  # type: ignore[assignment]  # a sequence of the same
+            record.detail.pop("logprobs", None)
+            if record.token_ids is not None:
+                record.token_ids = array("q", record.token_ids)  # type: ignore[assignment]
+
+    def _collect(self, written: list[Written], samples: list[dict[str, Any]], now_ns: int) -> None:
+        records = [one.record for one in written]
+        self.last_error = next(
+            (record.error for record in reversed(records) if record.error), self.last_error
+        )
         self.samples += samples
-        self._unsaved_records += records
+        self._unsaved_records += written
+        self._saved.extend((now_ns, record) for record in records)
         self._unsaved_samples += samples
         self._recent.extend((now_ns, record) for record in records if not record.warmup)
         while self._recent and self._recent[0][0] < now_ns - int(LIVE_WINDOW_S * 1e9):
@@ -110,8 +175,9 @@ class Recorder:
 
     def _flush(self, started_ns: int | None) -> None:
         if self._unsaved_records:
-            rows = [as_row(self.run, record, started_ns) for record in self._unsaved_records]
+            rows = [as_row(self.run, one.record, started_ns, one.place) for one in self._unsaved_records]
             RequestRecord.objects.bulk_create(rows, batch_size=100)
+            self._digests.add(rows)
             self._unsaved_records = []
         if self._unsaved_samples:
             TelemetrySample.objects.bulk_create(
@@ -146,82 +212,26 @@ class Recorder:
         }
 
 
-def as_row(run: Run, record: Record, started_ns: int | None) -> RequestRecord:
-    """The stored form of one record; NUL characters, which databases refuse, become U+FFFD."""
-    sent_ns = record.stamps.get("sent_ns")
-    started_ms = (sent_ns - started_ns) / 1e6 if isinstance(sent_ns, int) and started_ns is not None else None
-    detail = dict(record.detail) | {"status": record.status, "streamed": record.streamed}
-    if record.server:
-        detail["server"] = record.server
-    if record.tool_call_text:
-        detail["tool_call_text"] = record.tool_call_text
-    return RequestRecord(
-        run=run,
-        index=record.index,
-        request_id=record.id,
-        outcome=record.outcome,
-        finish_reason=record.finish_reason,
-        error=_storable(record.error),
-        tenant=record.tenant,
-        application=record.application,
-        started_ms=started_ms,
-        input_tokens=record.input_tokens,
-        cached_tokens=record.cached_tokens,
-        output_tokens=record.output_tokens,
-        output_tokens_source=record.output_tokens_source or "",
-        ttft_ms=record.ttft_ms,
-        ttfv_ms=record.ttfv_ms,
-        ttfot_ms=record.ttfot_ms,
-        tpot_ms=record.tpot_ms,
-        e2e_ms=record.e2e_ms,
-        max_gap_ms=record.max_gap_ms,
-        queue_wait_ms=record.intervals_ms.get("queue_wait"),
-        prefill_ms=record.intervals_ms.get("prefill"),
-        decode_ms=record.intervals_ms.get("decode"),
-        stamps=record.stamps,
-        intervals_ms=record.intervals_ms,
-        reads=[list(read) for read in record.reads],
-        text=_storable(record.text) or "",
-        reasoning_text=_storable(record.reasoning_text) or "",
-        token_ids=record.token_ids,
-        warmup=record.warmup,
-        flags=record.flags,
-        detail={key: value for key, value in detail.items() if value is not None},
+class RecordsUnwritable(DomainError):
+    """The disk refuses the run's records."""
+
+
+def _unwritable(error: OSError) -> RecordsUnwritable:
+    return RecordsUnwritable(
+        _("The records of the run could not be written: %(reason)s.") % {"reason": error.strerror or error}
     )
 
 
-def phase_row(record: Record, started_ns: int) -> dict[str, Any]:
-    """One ended request for the live waterfall: when it was sent and how long each phase took, in ms."""
-    sent_ns = record.stamps.get("sent_ns")
-    return {
-        "index": record.index,
-        "id": record.id,
-        "outcome": record.outcome,
-        "started_ms": (sent_ns - started_ns) / 1e6 if isinstance(sent_ns, int) else None,
-        "intervals_ms": {
-            name: round(record.intervals_ms[name] or 0.0, 3)
-            for name in (*SUMMED, "release")
-            if record.intervals_ms.get(name)
-        },
-    }
-
-
-def slow_row(record: Record, started_ns: int) -> dict[str, Any]:
-    """One of the slowest requests for the live page; offsets in ms on the run's time axis."""
-    offsets = {
-        name: (value - started_ns) / 1e6
-        for name, value in record.stamps.items()
-        if isinstance(value, int) and value > 0
-    }
-    return {
-        "index": record.index,
-        "id": record.id,
-        "outcome": record.outcome,
-        "e2e_ms": record.e2e_ms,
-        "intervals_ms": record.intervals_ms,
-        "offsets": {name.removesuffix("_ns") + "_ms": value for name, value in offsets.items()},
-    }
-
-
-def _storable(text: str | None) -> str | None:
-    return None if text is None else text.replace("\x00", "\ufffd")
+def segments_store(run: Run, closed: list[SegmentFacts]) -> None:
+    """Say in the database what the closed segments of a run are."""
+    for facts in closed:
+        RecordSegment.objects.update_or_create(
+            run=run,
+            number=facts.number,
+            defaults={
+                "name": facts.name,
+                "records": facts.items,
+                "size_bytes": facts.size_bytes,
+                "sha256": facts.sha256,
+            },
+        )

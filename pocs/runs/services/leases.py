@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import ngettext
 
@@ -10,6 +11,7 @@ from pocs.runs.choices import LEASED_STATES, RunState
 from pocs.runs.lifecycle import TransitionRefused, run_move
 from pocs.runs.models import Run
 from pocs.runs.queue import enqueue
+from pocs.runs.recovery import records_recover
 from pocs.runs.selectors import expired_leases
 
 #: a queued run without a task for so long gets another; a surplus copy stops at the lease
@@ -21,25 +23,31 @@ def reap_expired_leases(*, now: datetime | None = None) -> list[int]:
     now = now or timezone.now()
     reaped = []
     for run in expired_leases(now).select_related("project"):
-        kept = run.requests.count()
+        try:
+            _interrupt(run, now)
+        except TransitionRefused:
+            continue
+        reaped.append(run.pk)
+    return reaped
+
+
+def _interrupt(run: Run, now: datetime) -> None:
+    """End a run whose lease has lapsed, with every request that its segments hold."""
+    with transaction.atomic():
+        kept = records_recover(run)
         error = ngettext(
             "The worker stopped without a word; %(kept)s request that it had recorded is kept.",
             "The worker stopped without a word; %(kept)s requests that it had recorded are kept.",
             kept,
         ) % {"kept": kept}
-        try:
-            run_move(
-                run_id=run.pk,
-                actor=system_actor(run.project.organisation_id),
-                to=RunState.INTERRUPTED,
-                expect=LEASED_STATES,
-                lapsed_at=now,
-                error=error,
-            )
-        except TransitionRefused:
-            continue
-        reaped.append(run.pk)
-    return reaped
+        run_move(
+            run_id=run.pk,
+            actor=system_actor(run.project.organisation_id),
+            to=RunState.INTERRUPTED,
+            expect=LEASED_STATES,
+            lapsed_at=now,
+            error=error,
+        )
 
 
 def requeue_lost_runs(*, now: datetime | None = None) -> list[int]:
