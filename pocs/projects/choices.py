@@ -57,6 +57,13 @@ class ScenarioKind(models.TextChoices):
     HIGH_CONCURRENCY = "high_concurrency", _("High concurrency (S3)")
     STREAMING = "streaming", _("Streaming output (S4)")
     INTERRUPTION = "interruption", _("Interruption (S5)")
+    MODEL_SWITCH = "model_switch", _("Model switch (S6)")
+    RESOURCE_RECLAIM = "resource_reclaim", _("Resource reclaim (S7)")
+    LONG_ANSWER = "long_answer", _("Long answer (S12)")
+    PRODUCTION_REPLAY = "production_replay", _("Production replay (S13)")
+    CAPACITY_SEARCH = "capacity_search", _("Capacity search (M27)")
+    SOAK = "soak", _("Soak (M28)")
+    THROTTLING = "throttling", _("Throttling (M24)")
 
 
 class OptimisationGoal(models.TextChoices):

@@ -117,6 +117,21 @@ class Reader:
                 found.append(item)
         return found
 
+    def mapping(self, name: str) -> dict[str, Any]:
+        """An object whose names and values somebody else judges."""
+        value = self.taken(name, {})
+        if not isinstance(value, dict):
+            self.wrong(name, "type", _("This must be an object with named fields."))
+            return {}
+        return dict(value)
+
+    def at_most(self, name: str, most: int) -> None:
+        """The list `name` has at most so many entries."""
+        value = self.data.get(name)
+        if isinstance(value, list | tuple) and len(value) > most:
+            text = _("At most %(most)s entries; there are %(count)s.") % {"most": most, "count": len(value)}
+            self.wrong(name, "too_many", text)
+
     def refuse_unknown(self) -> None:
         """Every key that nobody asked for is an error."""
         for name in self.data:

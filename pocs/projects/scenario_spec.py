@@ -4,23 +4,24 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pocs.common.errors import InvalidInput
+from pocs.projects.limits import Limit, only_total, read_limit
+from pocs.projects.output_checks import (
+    CHECKS_MAX,
+    MATCHES,
+    QUALITY_MAX,
+    Check,
+    QualityItem,
+    read_check,
+    read_quality,
+)
 from pocs.projects.scenario_fields import Reader
 
 PHASES = ("queue", "prefill", "decode")
 LANGUAGES = ("en", "zh", "mixed")
-PERCENTILES = ("p50", "p90", "p95", "p99", "max")
-#: figures a limit may be put on: each belongs to one phase or names the boundary between two
-LIMIT_METRICS = (
-    "ttft_ms",
-    "ttfv_ms",
-    "tpot_ms",
-    "itl_ms",
-    "max_gap_ms",
-    "queue_wait_ms",
-    "prefill_ms",
-    "decode_ms",
-    "e2e_ms",
-)
+
+
+#: fields that came later: an empty one is left out, so that digests of earlier specs stay what they were
+LATER_FIELDS = frozenset({"options", "checks", "quality"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +31,6 @@ class Interruption:
     phase: str
     every: int = 4
     after_tokens: int = 4
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limit:
-    """An upper limit on one percentile of one phase's figure, e.g. p95 of ttft_ms ≤ 800."""
-
-    metric: str
-    percentile: str
-    max: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,16 +54,25 @@ class ScenarioSpec:
     applications: tuple[str, ...] = ()
     interruptions: tuple[Interruption, ...] = ()
     limits: tuple[Limit, ...] = field(default_factory=tuple)
+    options: dict[str, Any] = field(default_factory=dict)  # the kind's own fields (`scenario_kinds`)
+    checks: tuple[Check, ...] = ()
+    quality: tuple[QualityItem, ...] = ()
+    quality_match: str = "exact"  # exact or contains
 
     def as_json(self) -> dict[str, Any]:
-        """The form stored in `ScenarioVersion.spec` and hashed."""
-        return asdict(self) | {
+        """The form stored in `ScenarioVersion.spec` and hashed; later fields only where not empty."""
+        found = asdict(self) | {
             "prompts": list(self.prompts),
             "tenants": list(self.tenants),
             "applications": list(self.applications),
             "interruptions": [asdict(item) for item in self.interruptions],
-            "limits": [asdict(item) for item in self.limits],
+            "limits": [item.as_json() for item in self.limits],
+            "checks": [item.as_json() for item in self.checks],
+            "quality": [asdict(item) for item in self.quality],
         }
+        if not self.quality:
+            del found["quality_match"]
+        return {name: value for name, value in found.items() if value or name not in LATER_FIELDS}
 
     @classmethod
     def from_json(cls, data: Any, *, pointer: str = "") -> "ScenarioSpec":
@@ -98,8 +99,14 @@ class ScenarioSpec:
             "tenants": read.texts("tenants", longest=120, most=100),
             "applications": read.texts("applications", longest=120, most=100),
             "interruptions": tuple(read.objects("interruptions", _interruption)),
-            "limits": tuple(read.objects("limits", _limit)),
+            "limits": tuple(read.objects("limits", read_limit)),
+            "options": read.mapping("options"),
+            "checks": tuple(read.objects("checks", read_check)),
+            "quality": tuple(read.objects("quality", read_quality)),
+            "quality_match": read.choice("quality_match", MATCHES, default="exact"),
         }
+        read.at_most("checks", CHECKS_MAX)
+        read.at_most("quality", QUALITY_MAX)
         read.refuse_unknown()
         _check_together(read, values)
         if read.errors:
@@ -115,20 +122,6 @@ def _interruption(read: Reader) -> Interruption:
     )
 
 
-def _limit(read: Reader) -> Limit:
-    metric = read.data.get("metric")
-    if metric not in LIMIT_METRICS:
-        read.limit_without_phase(metric, LIMIT_METRICS)
-    percentile = read.data.get("percentile")
-    if percentile not in PERCENTILES:
-        read.limit_without_percentile(percentile, PERCENTILES)
-    return Limit(
-        metric=read.taken("metric"),
-        percentile=read.taken("percentile"),
-        max=read.number("max", 0, 1e9, above=True),
-    )
-
-
 def _check_together(read: Reader, values: dict[str, Any]) -> None:
     """What single fields cannot say: which values contradict each other."""
     if read.errors:
@@ -137,6 +130,5 @@ def _check_together(read: Reader, values: dict[str, Any]) -> None:
         read.concurrency_never_reached(values["requests"], values["concurrency"])
     if values["shared_prefix_tokens"] > values["input_tokens"]:
         read.prefix_longer_than_input(values["input_tokens"])
-    limits = values["limits"]
-    if limits and all(limit.metric == "e2e_ms" for limit in limits):
+    if only_total(values["limits"]):
         read.total_time_alone()

@@ -16,6 +16,7 @@ from pocs.people import policies
 from pocs.projects.changes import notify_change
 from pocs.projects.choices import ScenarioKind, ScenarioState
 from pocs.projects.models import Project, Scenario, ScenarioVersion
+from pocs.projects.scenario_kinds import options_wrong
 from pocs.projects.scenario_spec import ScenarioSpec
 from pocs.projects.services.projects import require_open
 
@@ -121,7 +122,9 @@ def _read_spec(spec: ScenarioSpec | dict[str, Any], kind: str) -> tuple[dict[str
     if kind == ScenarioKind.INTERRUPTION and not checked.interruptions:
         text = _("An interruption scenario needs at least one interruption (S5, S11).")
         return {}, [FieldError("/spec/interruptions", "required", text)]
-    return checked.as_json(), []
+    body = checked.as_json()
+    wrong = options_wrong(kind, body)
+    return ({}, wrong) if wrong else (body, [])
 
 
 def _store_version(actor: Actor, scenario: Scenario, body: dict[str, Any], *, verb: str) -> ScenarioVersion:

@@ -10,12 +10,15 @@ from django.utils.translation import gettext_lazy
 from pocs.common.errors import InvalidInput
 from pocs.common.ui.mixins import add_service_error
 from pocs.projects.choices import ScenarioKind
-from pocs.projects.scenario_spec import LANGUAGES, LIMIT_METRICS, ScenarioSpec
+from pocs.projects.limits import limit_of_line
+from pocs.projects.output_checks import CHECK_KINDS, Check, quality_of_file
+from pocs.projects.scenario_kinds import KIND_FORMS, KindField
+from pocs.projects.scenario_spec import LANGUAGES, ScenarioSpec
 
-_LIMIT = re.compile(r"(?P<percentile>\w+)\s+(?P<metric>\w+)\s*(?:<=|≤|<)\s*(?P<max>[\d.]+)")
 _INTERRUPTION = re.compile(
     r"(?P<phase>\w+)(?:\s+every\s+(?P<every>\d+))?(?:\s+after\s+(?P<after>\d+)(?:\s+tokens?)?)?"
 )
+_CHECK = re.compile(r"(?P<kind>\w+)(?:\s+(?P<min>\d*\.?\d+))?\s*[:：]\s*(?P<value>.+)")
 _PROMPT_BREAK = re.compile(r"^\s*---\s*$", re.MULTILINE)
 _PLAIN = (
     "input_tokens",
@@ -82,7 +85,10 @@ class SpecForm(forms.Form):
         label=gettext_lazy("limits"),
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text=gettext_lazy("One a line, with percentile and phase, such as “p95 ttft_ms <= 800”."),
+        help_text=gettext_lazy(
+            "One a line: times with percentile and phase, such as “p95 ttft_ms <= 800”, figures of the whole run "
+            "without, such as “error_rate <= 1 %” or “output_tokens_per_second >= 100”."
+        ),
     )
     prompts = forms.CharField(
         label=gettext_lazy("real prompts"),
@@ -92,6 +98,56 @@ class SpecForm(forms.Form):
             "Separated by lines of “---”. Empty: prompts of the input length are generated."
         ),
     )
+
+    checks = forms.CharField(
+        label=gettext_lazy("checks of the answers"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text=gettext_lazy(
+            "One a line: “contains: text”, “pattern: regular expression”, “similarity 0.8: reference "
+            "answer”, “json_schema: {…}”."
+        ),
+    )
+    quality_file = forms.FileField(
+        label=gettext_lazy("quality set"),
+        required=False,
+        help_text=gettext_lazy(
+            "JSONL or CSV with prompt and answer; asked after the load, greedy, and compared exactly. "
+            "Without a file the set stays as it is."
+        ),
+    )
+    quality_match = forms.ChoiceField(
+        label=gettext_lazy("an answer of the quality set is right when it"),
+        choices=[
+            ("exact", gettext_lazy("is the expected answer")),
+            ("contains", gettext_lazy("contains the expected answer")),
+        ],
+        required=False,
+    )
+    quality_drop = forms.BooleanField(label=gettext_lazy("take the quality set out"), required=False)
+
+    def __init__(self, *args: Any, kind: str = "", kept_quality: Any = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.kind, self.kept_quality = kind, list(kept_quality)
+        if not self.kept_quality:
+            del self.fields["quality_drop"]
+        form = KIND_FORMS.get(kind)
+        self.options = form.fields if form else ()
+        for option in self.options:
+            self.fields[option.name] = _option_field(option)
+
+    def clean_checks(self) -> list[Any]:
+        """Lines like `contains: refund` as objects."""
+        return [_check(line) for line in _lines(self.cleaned_data["checks"])]
+
+    def clean_quality_file(self) -> list[dict[str, str]] | None:
+        uploaded = self.cleaned_data["quality_file"]
+        if uploaded is None:
+            return None
+        try:
+            return quality_of_file(uploaded.name, uploaded.read())
+        except InvalidInput as error:
+            raise forms.ValidationError(error.detail) from error
 
     def clean_interruptions(self) -> list[dict[str, Any]]:
         """Lines like `decode every 4 after 8 tokens` as the objects of a spec."""
@@ -111,7 +167,7 @@ class SpecForm(forms.Form):
 
     def clean_limits(self) -> list[Any]:
         """Lines like `p95 ttft_ms <= 800` as objects; other lines as typed, for the spec to refuse."""
-        return [_limit(line) for line in _lines(self.cleaned_data["limits"])]
+        return [limit_of_line(line) for line in _lines(self.cleaned_data["limits"])]
 
     def clean_tenants(self) -> list[str]:
         return _comma_list(self.cleaned_data["tenants"])
@@ -134,8 +190,23 @@ class SpecForm(forms.Form):
 
     def spec(self) -> dict[str, Any]:
         """The spec as typed, for the service to judge."""
-        names = (*_PLAIN, "tenants", "applications", "interruptions", "limits", "prompts")
-        return {name: self.cleaned_data[name] for name in names if name in self.cleaned_data}
+        names = (*_PLAIN, "tenants", "applications", "interruptions", "limits", "prompts", "checks")
+        spec = {name: self.cleaned_data[name] for name in names if name in self.cleaned_data}
+        spec["options"] = self._options()
+        uploaded = self.cleaned_data.get("quality_file")
+        dropped = self.cleaned_data.get("quality_drop")
+        spec["quality"] = uploaded or ([] if dropped else self.kept_quality)
+        spec["quality_match"] = self.cleaned_data.get("quality_match") or "exact"
+        return spec
+
+    def _options(self) -> dict[str, Any]:
+        """The kind's own fields as typed; what is left empty takes the default of its kind."""
+        typed = {option: self.cleaned_data.get(option.name) for option in self.options}
+        return {
+            option.name: int(value) if option.whole else value
+            for option, value in typed.items()
+            if value not in (None, "")
+        }
 
 
 class ScenarioForm(SpecForm):
@@ -161,19 +232,42 @@ def spec_as_typed(data: dict[str, Any]) -> dict[str, Any]:
         "tenants": ", ".join(spec.tenants),
         "applications": ", ".join(spec.applications),
         "interruptions": "\n".join(interruptions),
-        "limits": "\n".join(f"{item.percentile} {item.metric} <= {item.max:g}" for item in spec.limits),
+        "limits": "\n".join(str(item) for item in spec.limits),
         "prompts": "\n---\n".join(spec.prompts),
+        "checks": "\n".join(map(_check_as_typed, spec.checks)),
+        "quality_match": spec.quality_match,
+        **spec.options,
     }
 
 
-def _limit(line: str) -> Any:
-    match = _LIMIT.fullmatch(line)
-    if match is None or match["metric"] not in LIMIT_METRICS:
-        return line
-    try:
-        return {"percentile": match["percentile"], "metric": match["metric"], "max": float(match["max"])}
-    except ValueError:
-        return line
+def _check_as_typed(check: Check) -> str:
+    least = f" {check.min:g}" if check.kind == "similarity" else ""
+    return f"{check.kind}{least}: {check.value}"
+
+
+def _option_field(option: KindField) -> forms.Field:
+    if option.is_text:
+        widget = forms.Textarea(attrs={"rows": 3}) if option.name == "classes" else forms.TextInput()
+        return forms.CharField(
+            label=option.label,
+            required=False,
+            help_text=option.help_text,
+            widget=widget,
+            initial=option.default,
+        )
+    number = forms.IntegerField if option.whole else forms.FloatField
+    return number(label=option.label, required=False, help_text=option.help_text, initial=option.default)
+
+
+def _check(line: str) -> Any:
+    match = _CHECK.fullmatch(line)
+    if match is None or match["kind"] not in CHECK_KINDS:
+        text = _("“%(line)s” is no check; write for example “contains: refund”.")
+        raise forms.ValidationError(text % {"line": line[:80]})
+    item: dict[str, Any] = {"kind": match["kind"], "value": match["value"].strip()}
+    if match["min"] and match["kind"] == "similarity":
+        item["min"] = float(match["min"])
+    return item
 
 
 def _lines(text: str) -> list[str]:

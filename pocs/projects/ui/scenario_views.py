@@ -8,6 +8,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from pocs.common.ui.mixins import actor_of, page, service_errors, service_messages
 from pocs.projects import selectors, services
+from pocs.projects.scenario_kinds import KIND_FORMS, options_shown
 from pocs.projects.ui.scenario_form import LANGUAGE_NAMES, ScenarioForm, SpecForm, spec_as_typed
 
 
@@ -31,7 +32,8 @@ def scenario_create(request: HttpRequest, pk: int) -> HttpResponseBase:
     """A new scenario with its first version."""
     actor = actor_of(request)
     project = selectors.project_get(actor, pk, "scenario.edit")
-    form = ScenarioForm(request.POST or None)
+    kind = request.POST.get("kind") or request.GET.get("kind", "")
+    form = ScenarioForm(request.POST or None, request.FILES or None, kind=kind, initial={"kind": kind})
     status = 200
     if request.method == "POST":
         status = 400
@@ -42,7 +44,8 @@ def scenario_create(request: HttpRequest, pk: int) -> HttpResponseBase:
             if not call.failed:
                 return redirect("projects:scenario_version", pk, version.scenario.slug, version.number)
             status = call.status
-    return render(request, "projects/scenario_form.html", {"form": form, "project": project}, status=status)
+    context = {"form": form, "project": project, "kinds": KIND_FORMS.values(), "chosen": KIND_FORMS.get(kind)}
+    return render(request, "projects/scenario_form.html", context, status=status)
 
 
 @require_http_methods(["GET", "POST"])
@@ -53,7 +56,13 @@ def scenario_edit(request: HttpRequest, pk: int, slug: str) -> HttpResponseBase:
     project = selectors.project_get(actor, pk, "scenario.edit")
     scenario = selectors.scenario_get(actor, project, slug)
     last = selectors.newest_version(scenario)
-    form = SpecForm(request.POST or None, initial=spec_as_typed(last.spec))
+    form = SpecForm(
+        request.POST or None,
+        request.FILES or None,
+        kind=scenario.kind,
+        kept_quality=last.spec.get("quality") or (),
+        initial=spec_as_typed(last.spec),
+    )
     status = 200
     if request.method == "POST":
         status = 400
@@ -63,7 +72,13 @@ def scenario_edit(request: HttpRequest, pk: int, slug: str) -> HttpResponseBase:
             if not call.failed:
                 return redirect("projects:scenario_version", pk, slug, version.number)
             status = call.status
-    context = {"form": form, "project": project, "scenario": scenario, "last": last}
+    context = {
+        "form": form,
+        "project": project,
+        "scenario": scenario,
+        "last": last,
+        "chosen": KIND_FORMS.get(scenario.kind),
+    }
     return render(request, "projects/scenario_form.html", context, status=status)
 
 
@@ -90,6 +105,8 @@ def scenario_version(request: HttpRequest, pk: int, slug: str, number: int) -> H
         "version": version,
         "versions": version.scenario.versions.all(),
         "typed": spec_as_typed(version.spec),
+        "about_kind": KIND_FORMS.get(version.scenario.kind),
+        "options": options_shown(version.scenario.kind, version.spec),
         "prompt_language": LANGUAGE_NAMES.get(version.spec["language"], version.spec["language"]),
         "may": selectors.may(actor, project),
     }
