@@ -17,6 +17,7 @@ from pocs.runs.models import Target
 from pocs.serving import wire
 from pocs.serving.engines import Engines
 from pocs.serving.errors import ApiError, unavailable
+from pocs.serving.pace import ASSUMED_S, Pace, bounded_s
 from pocs.serving.wire import Entry, Message
 
 logger = logging.getLogger(__name__)
@@ -32,9 +33,16 @@ class Answering:
     """`begin` once; `leave` at any time ends it, and its blocks are free within a step."""
 
     def __init__(
-        self, entry: Entry, engines: Engines, send: Callable[[Message], None], *, default_tokens: int
+        self,
+        entry: Entry,
+        engines: Engines,
+        send: Callable[[Message], None],
+        *,
+        default_tokens: int,
+        pace: Pace,
     ) -> None:
         self.entry = entry
+        self._pace, self._begun = pace, time.monotonic()
         self.task: asyncio.Task[None] | None = None
         self._engines, self._send, self._default_tokens = engines, send, default_tokens
         self._order: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
@@ -93,6 +101,7 @@ class Answering:
         await engine.run(request, trace, on_read=stream.note)
         if trace.ended == "orderly":
             stream.note()
+            self._pace.note(time.monotonic() - self._begun)
             self._say("end", self._facts(trace, request, info))
         elif trace.ended == "refused":
             raise await self._refusal(trace, engine, info, request)
@@ -112,7 +121,8 @@ class Answering:
     ) -> ApiError:
         text = trace.error or "The engine refused the request."
         if trace.status is not None:
-            return ApiError(429, text, type="rate_limit_error", code="engine_busy", retry_after_s=2)
+            after_s = bounded_s(self._pace.service_s or ASSUMED_S)
+            return ApiError(429, text, type="rate_limit_error", code="engine_busy", retry_after_s=after_s)
         param = next((name for name in LENGTH_PARAMS if getattr(request, name) is not None), "prompt")
         param = "prompt" if param == "prompt_token_ids" else param
         too_long = await engine.prompt_tokens(request) + request.max_tokens > _room(info)

@@ -24,6 +24,7 @@ from pocs.serving.ending import end_all
 from pocs.serving.engines import Engines
 from pocs.serving.errors import ApiError, unavailable
 from pocs.serving.limits import Limits
+from pocs.serving.pace import Pace
 from pocs.serving.queue import next_entry, prune
 from pocs.serving.wire import Entry, Message
 
@@ -44,6 +45,7 @@ class Desk:
         self._engines = Engines(seat)
         self._mark = ""  # of the engine that the open requests use
         self._open: dict[str, Answering] = {}
+        self._pace = Pace()
         self._outbox: dict[str, list[Message]] = {}
         self._wanted_since: float | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -163,7 +165,9 @@ class Desk:
             self._outbox.setdefault(entry.web, []).append(message)
             self._outgoing.set()
 
-        answering = Answering(entry, self._engines, send, default_tokens=self._limits.default_tokens)
+        answering = Answering(
+            entry, self._engines, send, default_tokens=self._limits.default_tokens, pace=self._pace
+        )
         self._open[entry.id] = answering
         self._mark = entry.engine
         answering.begin(self.name, self._ended(entry.id))
@@ -242,6 +246,7 @@ class Desk:
             "hostname": self._hostname,
             "holder": holder and {"run_id": holder.run_id, "since": holder.since.isoformat()},
             "open": len(self._open),
+            "service_s": self._pace.service_s,
             "loading": self._engines.loading,
             "loaded": self._engines.loaded(),
             "resources": self._engines.resources,

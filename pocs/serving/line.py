@@ -15,6 +15,7 @@ from pocs.serving import broker, wire
 from pocs.serving.ending import end_all
 from pocs.serving.errors import ApiError, unavailable
 from pocs.serving.limits import Limits
+from pocs.serving.pace import retry_after_answer_s, retry_after_line_s, retry_after_minute_s
 from pocs.serving.ticket import BrokerLost, Ticket, Waiting
 from pocs.serving.wire import Entry, Message
 
@@ -22,7 +23,6 @@ logger = logging.getLogger(__name__)
 
 #: what a request may wait for an engine
 LONGEST_WAIT_S = 900.0
-RETRY_AFTER_FULL_S, RETRY_AFTER_OPEN_S, RETRY_AFTER_RATE_S = 5, 1, 20
 #: a web process that was killed keeps its tokens' places for so long; a living one renews them
 PLACE_EXPIRE_S, PLACE_RENEW_S = 60, 20.0
 #: the state of the desks is asked for at most so often
@@ -95,6 +95,9 @@ class Line:
             self._states_at = time.monotonic()
         return self._states
 
+    async def _known(self) -> list[dict[str, Any]]:
+        return list((await self.desks()).values())
+
     async def close(self) -> None:
         if self._listening is not None:
             await end_all([self._listening])
@@ -112,13 +115,15 @@ class Line:
         match said:
             case b"full":
                 text = f"{depth} requests wait for the engine already."
-                raise _too_many(text, "queue_full", RETRY_AFTER_FULL_S)
+                raise _too_many(
+                    text, "queue_full", retry_after_line_s(depth, await self._known(), limits.open)
+                )
             case b"token_open":
                 text = f"This token has {limits.token_open} requests open already."
-                raise _too_many(text, "rate_limit_exceeded", RETRY_AFTER_OPEN_S)
+                raise _too_many(text, "rate_limit_exceeded", retry_after_answer_s(await self._known()))
             case b"token_rate":
                 text = f"This token began {limits.token_per_minute} requests within this minute."
-                raise _too_many(text, "rate_limit_exceeded", RETRY_AFTER_RATE_S)
+                raise _too_many(text, "rate_limit_exceeded", retry_after_minute_s(time.time()))
 
     async def _forget(self, ticket: Ticket) -> None:
         """The request is over here: wherever it still stands, it is taken out."""

@@ -18,6 +18,7 @@ from pocs.runs.choices import ACTIVE_STATES, Outcome, RunState, Validity
 from pocs.runs.models import RequestRecord, Run
 from pocs.runs.recorder import LIVE_WINDOW_S
 from pocs.runs.ui import drawing, figures, request_page, timeline
+from pocs.runs.ui.engine_facts import engine_facts
 from pocs.runs.ui.forms import RunStartForm
 from pocs.runs.ui.trails import project_trail, run_trail
 from pocs.runs.wording import validity_texts, verdict_of
@@ -123,6 +124,7 @@ def finished_context(run: Run) -> dict[str, Any]:
         "slowest_span_ms": span_ms,
         "percentiles": figures.percentile_rows(summary),
         "outcomes": figures.outcome_rows(summary),
+        "engine_facts": engine_facts(summary) if summary else [],
         "reasons": validity_texts(run),
         "verdict": verdict,
         "shares": timeline.drawn_shares(verdict.shares) if verdict else [],

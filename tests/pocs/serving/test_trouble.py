@@ -15,6 +15,7 @@ from openai import OpenAI
 from pocs.runs.models import Target
 from pocs.serving import line, queue, ticket, wire
 from pocs.serving.desk import Desk
+from pocs.serving.pace import HELD_S
 from tests.factories import Cast, make_project, make_run, make_target
 from tests.pocs.serving.conftest import Start, wait_until
 from tests.pocs.serving.fakes import ANSWER, FakeSeat
@@ -196,7 +197,7 @@ def test_beyond_the_bounded_queue_there_is_429(stage: Stage, start_desk: Start) 
         with pytest.raises(openai.RateLimitError) as refused:
             stage.ask(stream=stream)
         assert refused.value.code == "queue_full"
-        assert int(refused.value.response.headers["retry-after"]) > 0
+        assert int(refused.value.response.headers["retry-after"]) == HELD_S  # a run has the engine
     run.end()
     assert [answer.result(10).choices[0].message.content for answer in waiting] == [TEXT] * 2
     assert stage.ask().choices[0].message.content == TEXT
@@ -216,6 +217,29 @@ def test_a_token_has_so_many_requests_open_and_so_many_a_minute(stage: Stage, st
 
     with pytest.raises(openai.RateLimitError, match="within this minute"):
         ask_often()
+
+
+def test_a_full_line_says_when_to_come_again_by_what_answers_take(stage: Stage, start_desk: Start) -> None:
+    desk = start_desk(queue=1, open=1)
+    stage.ask()
+    assert desk._pace.service_s is not None  # the fake engine answers within a moment
+    for _ in range(64):
+        desk._pace.note(7.0)
+    wait_until(lambda: _state_of(stage, desk)["service_s"] == 7.0)
+    first = stage.stream_held()
+    waiting = stage.ask_later()
+    wait_until(lambda: stage.broker.llen(wire.QUEUE) == 1)
+    with pytest.raises(openai.RateLimitError) as refused:
+        stage.ask()
+    assert int(refused.value.response.headers["retry-after"]) == 7  # one waits, one at a time
+    stage.engine.hold.clear()
+    first.result(10)
+    waiting.result(10)
+
+
+def _state_of(stage: Stage, desk: Desk) -> dict[str, Any]:
+    state = stage.broker.get(wire.state_key(desk.name))
+    return wire.state_unpacked(state) if state else {"service_s": None}
 
 
 # -- workers and broker ---------------------------------------------------------------------------------
