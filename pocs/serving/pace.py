@@ -1,4 +1,4 @@
-"""How soon a refused live request may try again: by what the last answers took and how many stand before it."""
+"""How soon a refused live request may try again: by what the last answers took and how many wait."""
 
 import math
 import statistics
