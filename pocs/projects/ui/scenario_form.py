@@ -86,8 +86,8 @@ class SpecForm(forms.Form):
         required=False,
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text=gettext_lazy(
-            "One a line: times with percentile and phase, such as “p95 ttft_ms <= 800”, figures of the whole run "
-            "without, such as “error_rate <= 1 %” or “output_tokens_per_second >= 100”."
+            "One a line: times with percentile and phase, such as “p95 ttft_ms <= 800”, figures of the whole "
+            "run without, such as “error_rate <= 1 %” or “output_tokens_per_second >= 100”."
         ),
     )
     prompts = forms.CharField(

@@ -6,7 +6,8 @@ import pytest
 
 from pocs.common.canonical import canonical_json
 from pocs.common.errors import InvalidInput
-from pocs.projects.scenario_spec import Interruption, Limit, ScenarioSpec
+from pocs.projects.limits import Limit
+from pocs.projects.scenario_spec import Interruption, ScenarioSpec
 
 COMPLETE: dict[str, Any] = {"input_tokens": 64, "output_tokens": 16, "concurrency": 2, "requests": 8}
 
