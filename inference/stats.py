@@ -118,6 +118,7 @@ def summarise(
     configuration_digest: str | None = None,
     interrupted: bool = False,
     cooldown_from_ns: int | None = None,
+    outputs: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The content of summary.json (schema `phasegate-run/1`) from the records of one run.
 
@@ -153,6 +154,9 @@ def summarise(
         "self_check": dict(self_check or {}),
         "environment": dict(environment or {}),
     }
+    if outputs is not None:
+        summary["outputs"] = dict(outputs)
+        summary["checks"] = {"pass_rate": outputs["pass_rate"], "n": outputs["n"]}
     if limits:
         summary["limits"] = judge_limits(limits, window, summary)
         summary["goodput"] = goodput(window, limits)

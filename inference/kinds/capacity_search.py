@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from inference.criteria import Verdict
 from inference.errors import InputError
 from inference.intervals import share_interval
 from inference.kinds.base import Conducted, Findings, Kind, Option
 from inference.kinds.course import Course
 from inference.kinds.figures import error_share
-from inference.kinds.steps import Step, Verdict, between, limit_verdict, load_at
+from inference.kinds.steps import Step, between, limits_of, load_at
 
 #: a search is over when the two rates around the capacity are this close to each other
 CLOSE_ENOUGH = 1.1
@@ -69,7 +70,7 @@ def _upper(limits: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def judge_step(course: Course, step: Step) -> Judged:
     """Limits and errors of one step; where a limit is inconclusive, its observed value decides the search."""
     records = step.records
-    limits = tuple(limit_verdict(limit, records) for limit in _upper(course.spec["limits"]))
+    limits = tuple(limits_of(step, _upper(course.spec["limits"])))
     allowed = course.values["error_share_max"]
     failed = sum(record.outcome not in ("success", "cancelled") for record in records)
     found = share_interval(failed, len(records))

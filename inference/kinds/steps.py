@@ -3,16 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from inference.intervals import share_interval
 from inference.kinds.course import Course
 from inference.kinds.figures import error_share, spread
 from inference.load.generator import LoadResult
-from inference.phases import gaps_ms
 from inference.records import RequestRecord
-
-Verdict = Literal["pass", "fail", "inconclusive"]
+from inference.stats import summarise
 
 
 @dataclass(frozen=True)
@@ -58,52 +55,10 @@ async def load_at(course: Course, rate: float, seed: int) -> Step:
     return Step(rate, await course.load(requests, plan))
 
 
-def limit_verdict(limit: Mapping[str, Any], records: Sequence[RequestRecord]) -> dict[str, Any]:
-    """One limit over the successes of a step, by the share of them that lies above it.
-
-    A percentile p ≤ max means: at most 1 − p of the requests are above max. The share's 95 % interval
-    decides: all below that → pass, all above → fail, else inconclusive. `max` allows none above it.
-    """
-    good = [record for record in records if record.outcome == "success"]
-    observed = [value for record in good if (value := _value(record, limit["metric"])) is not None]
-    above = sum(value > limit["max"] for value in observed)
-    allowed = _allowed(limit)
-    found = share_interval(above, len(observed))
-    verdict: Verdict = "inconclusive"
-    if found is not None:
-        low, high = found
-        if allowed == 0:
-            verdict = "fail" if above else "pass"
-        elif high <= allowed:
-            verdict = "pass"
-        elif low > allowed:
-            verdict = "fail"
-    return {
-        "metric": limit["metric"],
-        "percentile": limit.get("percentile", "max"),
-        "max": limit["max"],
-        "n": len(observed),
-        "above": above,
-        "above_share_low": found[0] if found else None,
-        "above_share_high": found[1] if found else None,
-        "holds": None if not observed else above <= allowed * len(observed),
-        "verdict": verdict,
-    }
-
-
-def _allowed(limit: Mapping[str, Any]) -> float:
-    name = str(limit.get("percentile", "max"))
-    return 0.0 if name == "max" else 1 - float(name.removeprefix("p")) / 100
-
-
-def _value(record: RequestRecord, metric: str) -> float | None:
-    """A request's own figure; of its gaps the longest, so that a limit on gaps holds for all of them."""
-    if metric == "itl_ms":
-        return max(gaps_ms(record.reads), default=None)
-    if hasattr(record, metric):
-        value = getattr(record, metric)
-        return None if value is None else float(value)
-    return record.intervals_ms.get(metric.removesuffix("_ms"))
+def limits_of(step: Step, limits: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The step's limits as `inference.criteria` judges them: by their interval, with n."""
+    found: list[dict[str, Any]] = summarise(step.records, load=step.result.load, limits=limits)["limits"]
+    return found
 
 
 def between(low: float, high: float) -> float:

@@ -66,6 +66,8 @@ def _value_wrong(kind: str, value: str) -> str | None:
     if kind == "json_schema":
         try:
             schema = json.loads(value)
+            if "patternProperties" in value:  # their patterns cannot be bounded in time
+                return _("A schema with patternProperties is not supported here.")
             jsonschema.Draft202012Validator.check_schema(schema)
         except (ValueError, RecursionError, jsonschema.SchemaError) as error:
             why = str(getattr(error, "message", error))[:120]
