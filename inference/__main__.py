@@ -2,11 +2,11 @@
 
 import sys
 
-from inference.commands import calibrate, conformance, measure, simulate
+from inference.commands import calibrate, conformance, measure, rescore, simulate
 from inference.commands.shell import BAD_INPUT, BROKEN, INTERRUPTED, NO_TARGET, Parser, complain
 from inference.errors import InferenceError, InputError, RequestRejected, TargetUnavailable
 
-COMMANDS = (measure, simulate, calibrate, conformance)
+COMMANDS = (measure, rescore, simulate, calibrate, conformance)
 
 
 def main(arguments: list[str] | None = None) -> int:
