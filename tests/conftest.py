@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 from pocs.people.models import User
 from pocs.projects.models import Project
 from tests.factories import Cast, make_cast
+from tests.stages import Stages
 
 _serial = count(1)
 #: files that start engines or whole sites: begun first, so that no worker is left with one at the end
@@ -49,9 +50,16 @@ def _own_checkpoints(settings: Settings) -> None:
 
 
 @pytest.fixture
-def cast(db: None) -> Cast:
+def stages(db: None) -> Iterator[Stages]:
+    """Where tests begin that need more than a draft: `stages.reach(name, build)`."""
+    with Stages().watched() as stages:
+        yield stages
+
+
+@pytest.fixture
+def cast(stages: Stages) -> Cast:
     """A draft project with one person per role, an auditor, a bystander and an outsider."""
-    return make_cast()
+    return stages.cast(make_cast)
 
 
 @pytest.fixture

@@ -26,12 +26,17 @@ from pocs.reviews.bundle import bundle_of
 from pocs.reviews.choices import Slot
 from tests.factories import Cast, make_ci_token
 from tests.pocs.reviews import walk
+from tests.stages import Stages
 
 Files = dict[str, bytes]
 
 
 @pytest.fixture
-def exported(cast: Cast) -> Files:
+def exported(cast: Cast, stages: Stages) -> Files:
+    return stages.reach("exported", lambda: export(cast))
+
+
+def export(cast: Cast) -> Files:
     """The file of a project with a stale and a decided package, an attachment and a neighbour's entries."""
     walk.complete_plan(cast.project, cast.team)
     walk.advance(cast, walk.ProjectState.PLANNED)
