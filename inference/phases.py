@@ -20,6 +20,7 @@ from itertools import pairwise
 
 from inference.records import Outcome, RequestRecord, Trace
 from inference.requests import GenerationRequest
+from inference.targets.dialects import phases_of_answer
 
 #: the parts that add up to the end-to-end time, in the order in which they pass
 SUMMED = ("dispatch_delay", "throttled", "network", "queue_wait", "prefill", "decode", "unexplained")
@@ -258,7 +259,8 @@ def _endpoint_intervals(
     if not trace.streamed or trace.sent_ns is None:
         return
     out["decode"] = _ms(reads[0][0], reads[-1][0])
-    queue_ms, prefill_ms = server_phases_ms(trace)
+    told = phases_of_answer(trace.server)
+    queue_ms, prefill_ms = told.queue_ms, told.prefill_ms
     if prefill_ms is None:
         return
     available_ms = (reads[0][0] - trace.sent_ns - trace.throttled_ns) / _NS_PER_MS
@@ -270,20 +272,8 @@ def _endpoint_intervals(
     prefill_ms = min(prefill_ms, available_ms)
     out["prefill"] = prefill_ms
     out["queue_wait"] = None if queue_ms is None else min(queue_ms, available_ms - prefill_ms)
-
-
-def server_phases_ms(trace: Trace) -> tuple[float | None, float | None]:
-    """(queue wait, prefill) in ms as the server told of this request; None where it did not.
-
-    vLLM's per-request `metrics` count the first token from *scheduled*, so it is the prefill. llama.cpp's
-    `timings` have the prefill alone; its queue wait is what remains of the time to the first token.
-    """
-    metrics, timings = trace.server.get("metrics"), trace.server.get("timings")
-    if isinstance(metrics, dict):
-        return _number(metrics.get("queue_time_ms")), _number(metrics.get("time_to_first_token_ms"))
-    if isinstance(timings, dict):
-        return None, _number(timings.get("prompt_ms"))
-    return None, None
+    if told.load_ms and out["queue_wait"] is not None:
+        out["model_load"] = min(told.load_ms, out["queue_wait"])
 
 
 def _detail(trace: Trace, first_ns: int | None, last_ns: int | None) -> dict[str, object]:
@@ -312,10 +302,6 @@ def _ms(start_ns: int | None, end_ns: int | None) -> float | None:
     if start_ns is None or end_ns is None:
         return None
     return (end_ns - start_ns) / _NS_PER_MS
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _union(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -236,6 +236,9 @@ async def _warm_and_measure(run: _Run, requests: Sequence[GenerationRequest]) ->
     if warming:
         run.state.total = len(warming)
         await _closed_loop(run, warming, run.plan.concurrency or 1, warmup=True)
+    begin = getattr(run.target, "begin_window", None)
+    if begin is not None:  # the counters of a server are read from here on
+        await begin()
     run.state.phase, run.state.total = "measuring", len(requests)
     run.state.done = run.state.failed = 0
     run.check.start()

@@ -43,3 +43,8 @@ class ResourceSampler:
         while True:
             await self.sample()
             await asyncio.sleep(every_s)
+
+    async def server(self) -> dict[str, Any] | None:
+        """What the server told of the measured window; None for a target that is no endpoint."""
+        observe = getattr(self._target, "server_observation", None)
+        return None if observe is None else dict(await observe())

@@ -17,6 +17,7 @@ from inference.records import RequestRecord
 from inference.requests import GenerationRequest
 from inference.stats import summarise
 from inference.targets.base import Target, TargetInfo
+from inference.targets.server_summary import with_server
 
 
 @dataclass
@@ -61,7 +62,7 @@ async def measure(
         configuration_digest=configuration_digest(configuration(info, result.load, machine)),
         interrupted=result.interrupted,
     )
-    return Session(result, sampler.samples, summary)
+    return Session(result, sampler.samples, with_server(summary, await sampler.server()))
 
 
 def prepare_folder(folder: Path) -> None:

@@ -5,6 +5,7 @@ import ssl
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -14,6 +15,8 @@ from inference.errors import InputError
 
 CONNECT_TIMEOUT_S = 10.0
 MAX_HEADER_BYTES = 64 * 1024
+
+MAX_FETCHED_BYTES = 8 * 1024 * 1024
 
 Stamped = tuple[int, h11.Event]
 
@@ -54,6 +57,15 @@ class Endpoint:
     @property
     def url(self) -> str:
         return f"{self.scheme}://{self.authority}{self.base_path}"
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        return self.scheme, self.host, self.port
+
+    @property
+    def root(self) -> "Endpoint":
+        """Where the server's own pages are: beside the API, so without its `/v1`."""
+        return Endpoint(self.scheme, self.host, self.port, self.base_path.removesuffix("/v1"))
 
 
 class _Turns:
@@ -242,3 +254,45 @@ class ConnectionPool:
     def close(self) -> None:
         while self._idle:
             self._idle.pop().close()
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """The answer to a small GET."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    took_ms: float
+
+
+async def fetch(
+    pool: ConnectionPool,
+    path: str,
+    headers: Sequence[tuple[str, str]] = (),
+    *,
+    timeout_s: float,
+    max_bytes: int = MAX_FETCHED_BYTES,
+) -> Fetched:
+    """GET below the base path; raises TimeoutError, or ConnectionFailed, also for too large an answer."""
+    begun_ns = time.monotonic_ns()
+    status, fields, body, size = 0, dict[str, str](), list[bytes](), 0
+    async with asyncio.timeout(timeout_s):
+        connection = await pool.acquire()
+        try:
+            async with aclosing(connection.events()) as events:
+                connection.send("GET", path, headers, b"")
+                async for _, event in events:
+                    if isinstance(event, h11.Response):
+                        status = event.status_code
+                        fields = {name.decode(): value.decode("latin-1") for name, value in event.headers}
+                    elif isinstance(event, h11.Data):
+                        body.append(bytes(event.data))
+                        size += len(body[-1])
+                        if size > max_bytes:
+                            raise ConnectionFailed(f"the answer is larger than {max_bytes:,} bytes")
+        except BaseException:
+            connection.close()
+            raise
+        pool.release(connection)
+    return Fetched(status, fields, b"".join(body), (time.monotonic_ns() - begun_ns) / 1e6)

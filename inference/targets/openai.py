@@ -8,16 +8,17 @@ from contextlib import aclosing
 from typing import Any, Literal
 from urllib.parse import quote
 
-import h11
-
 from inference.errors import InputError, TargetUnavailable
 from inference.phases import BUSY_STATUS
 from inference.records import Trace
 from inference.requests import GenerationRequest
 from inference.targets.base import TargetInfo
-from inference.targets.http import Connection, ConnectionFailed, ConnectionPool, Endpoint
+from inference.targets.dialects import GENERIC, Dialect
+from inference.targets.dialects.base import Answer
+from inference.targets.dialects.detect import NO_ANSWER, detect
+from inference.targets.http import Connection, ConnectionFailed, ConnectionPool, Endpoint, fetch
 from inference.targets.openai_answer import AnswerReader, HttpAnswer, Tokenize, error_of_body, parse_json
-from inference.telemetry import parse, server_metrics
+from inference.targets.server_pages import server_pages
 
 PROBE_TIMEOUT_S = 5.0
 AFTER_DONE_TIMEOUT_S = 1.0  # for the end of the body after `[DONE]`
@@ -34,7 +35,8 @@ class OpenAITarget:
     `messages` need `chat`. `throttle_retries` repeats a request refused with 429 or 503 that many times
     after the server's `Retry-After` (else a doubling pause); the wait is kept apart as `throttled`.
     `tokenize` counts tokens where the server sends no usage. `server_metrics_url` (or `auto`:
-    `/metrics` beside the API) is read by `telemetry`.
+    `/metrics` beside the API) and `device_metrics_url` (a DCGM exporter) are read by `telemetry`.
+    The server's dialect is found out when the target is opened.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class OpenAITarget:
         streamed: bool = True,
         throttle_retries: int = 0,
         server_metrics_url: str | None = None,
+        device_metrics_url: str | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         if endpoint not in PATHS:
@@ -62,32 +65,49 @@ class OpenAITarget:
         self._tokenize = tokenize
         self._streamed = streamed
         self._throttle_retries = throttle_retries
-        self._metrics = _metrics_pool(server_metrics_url, self._address, ssl_context)
-        self._running_usage = False  # whether the server can count tokens on every chunk
+        self._root = ConnectionPool(self._address.root, ssl_context)
+        self.pages = server_pages(
+            self._address,
+            ssl_context,
+            self._headers(None),
+            metrics_url=server_metrics_url,
+            devices_url=device_metrics_url,
+        )
+        self.dialect: Dialect = GENERIC
+        self.dialect_label: dict[str, Any] = {}
 
     async def open(self) -> TargetInfo:
-        """Reach the endpoint and read its model list where it has one; raises TargetUnavailable."""
+        """Reach the endpoint, read its model list and find out its dialect; raises TargetUnavailable."""
         configuration: dict[str, Any] = {"url": self._address.url, "endpoint": self.endpoint}
-        try:
-            status, headers, body = await self._get(self._pool, "/models")
-        except ConnectionFailed as fault:
-            raise TargetUnavailable(f"cannot reach {self._address.url}: {fault}") from fault
-        except TimeoutError:
-            status, headers, body = None, {}, b""  # slow to list, perhaps because it is busy
-        if status in (401, 403):
+        models = await self._models()
+        if models.status in (401, 403):
             raise TargetUnavailable(
-                f"{self._address.url} refused the key: {error_of_body(body, status or 0)}"
+                f"{self._address.url} refused the key: {error_of_body(models.body, models.status)}"
             )
-        if "server" in headers:
-            configuration["server"] = headers["server"]
-        entry = _model_entry(body, self.model, configuration) if status == 200 else {}
-        self._running_usage = entry.get("owned_by") == "vllm"
+        if "server" in models.headers:
+            configuration["server"] = models.headers["server"]
+        entry = _model_entry(models.body, self.model, configuration) if models.status == 200 else {}
+        self.dialect, self.dialect_label = await detect(
+            self._root, models, self._headers(None), metrics=await self.pages.first()
+        )
+        self.pages.speak(self.dialect)
+        configuration["dialect"] = {name: self.dialect_label[name] for name in ("name", "version")}
         return TargetInfo(
             kind="http",
             model=self.model,
             configuration=configuration,
             max_model_tokens=_max_model_tokens(entry),
         )
+
+    async def _models(self) -> Answer:
+        """The answer of the model list; one that is slow to come is no fault: the server may be busy."""
+        try:
+            found = await fetch(self._pool, "/models", self._headers(None), timeout_s=PROBE_TIMEOUT_S)
+        except ConnectionFailed as fault:
+            raise TargetUnavailable(f"cannot reach {self._address.url}: {fault}") from fault
+        except TimeoutError:
+            return NO_ANSWER
+        return Answer(found.status, found.headers, found.body)
 
     async def run(self, request: GenerationRequest, trace: Trace) -> None:
         try:
@@ -113,13 +133,15 @@ class OpenAITarget:
 
     async def telemetry(self) -> dict[str, Any]:
         """The server's own figures where its `/metrics` are read; empty otherwise."""
-        if self._metrics is None:
-            return {}
-        try:
-            status, _, body = await self._get(self._metrics, "")
-        except (ConnectionFailed, TimeoutError):
-            return {}
-        return server_metrics(parse(body.decode("utf-8", errors="replace"))) if status == 200 else {}
+        return await self.pages.sample()
+
+    async def begin_window(self) -> None:
+        """The measured requests start now: the server's counters are read from here on."""
+        await self.pages.begin()
+
+    async def server_observation(self) -> dict[str, Any]:
+        """What the server told of the window, for `inference.targets.server_summary`; call after the load."""
+        return {"dialect": self.dialect_label, **await self.pages.end()}
 
     def tokenize(self, text: str) -> list[int] | None:
         ids = self._tokenize(text) if self._tokenize else None
@@ -127,8 +149,8 @@ class OpenAITarget:
 
     async def close(self) -> None:
         self._pool.close()
-        if self._metrics is not None:
-            self._metrics.close()
+        self._root.close()
+        self.pages.close()
 
     # -- one request ------------------------------------------------------------------------------------
 
@@ -206,7 +228,7 @@ class OpenAITarget:
         fields["stream"] = self._streamed
         if self._streamed:
             fields["stream_options"] = {"include_usage": True}
-            if self._running_usage:
+            if self.dialect.running_usage:
                 fields["stream_options"]["continuous_usage_stats"] = True
         if request.logprobs is not None:
             raise InputError("log probabilities are read from the embedded engine only")
@@ -245,25 +267,6 @@ class OpenAITarget:
             headers.append(("X-Request-Id", quote(request.id, safe="-._~")))
         return headers
 
-    async def _get(self, pool: ConnectionPool, path: str) -> tuple[int, dict[str, str], bytes]:
-        """A small GET: status, headers, body. Raises ConnectionFailed or TimeoutError."""
-        connection = await pool.acquire()
-        status, headers, body = 0, {}, []
-        try:
-            async with asyncio.timeout(PROBE_TIMEOUT_S), aclosing(connection.events()) as events:
-                connection.send("GET", path, self._headers(None), b"")
-                async for _, event in events:
-                    if isinstance(event, h11.Response):
-                        status = event.status_code
-                        headers = {name.decode(): value.decode("latin-1") for name, value in event.headers}
-                    elif isinstance(event, h11.Data):
-                        body.append(bytes(event.data))
-        except BaseException:
-            connection.close()
-            raise
-        pool.release(connection)
-        return status, headers, b"".join(body)
-
 
 def _leaves(request: GenerationRequest, trace: Trace) -> bool:
     """Whether the request's cancel rule says to leave now; refused and ended ones are not left."""
@@ -276,16 +279,6 @@ def _leaves(request: GenerationRequest, trace: Trace) -> bool:
     return seen >= max(1, rule.after_tokens)
 
 
-def _metrics_pool(
-    url: str | None, address: Endpoint, context: ssl.SSLContext | None
-) -> ConnectionPool | None:
-    if not url:
-        return None
-    if url == "auto":
-        return ConnectionPool(Endpoint(address.scheme, address.host, address.port, "/metrics"), context)
-    return ConnectionPool(Endpoint.parse(url), context)
-
-
 def _model_entry(body: bytes, model: str, configuration: dict[str, Any]) -> dict[str, Any]:
     """What the model list says of the model; the names it has are noted where ours is not among them."""
     try:
@@ -296,7 +289,9 @@ def _model_entry(body: bytes, model: str, configuration: dict[str, Any]) -> dict
     for entry in entries:
         if entry.get("id") == model:
             configuration["model_entry"] = {
-                name: value for name, value in entry.items() if isinstance(value, str | int | float)
+                name: value
+                for name, value in entry.items()
+                if isinstance(value, str | int | float) and name != "created"  # some servers say: now
             }
             return entry
     configuration["listed_models"] = [entry.get("id") for entry in entries][:20]

@@ -7,16 +7,14 @@ A sample is one flat mapping with the keys of `inference.telemetry.keys`; what i
 from inference.telemetry.gpu import GpuSampler
 from inference.telemetry.host import HostSampler
 from inference.telemetry.keys import KEYS, source_of
-from inference.telemetry.prometheus import Family, counter_delta, histogram_mean, parse, server_metrics
+from inference.telemetry.prometheus import Family, family_names, parse
 
 __all__ = [
     "KEYS",
     "Family",
     "GpuSampler",
     "HostSampler",
-    "counter_delta",
-    "histogram_mean",
+    "family_names",
     "parse",
-    "server_metrics",
     "source_of",
 ]

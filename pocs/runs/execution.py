@@ -17,6 +17,7 @@ from inference.diagnosis import diagnose
 from inference.errors import InferenceError
 from inference.stats import measured_window, summarise
 from inference.targets.base import TargetInfo
+from inference.targets.server_summary import with_server
 from pocs.common import events
 from pocs.common.actors import system_actor
 from pocs.common.canonical import digest
@@ -209,6 +210,7 @@ class _Execution:
             configuration_digest=digest(configuration),
             interrupted=result.interrupted,
         )
+        summary = with_server(summary, self.measurement.server)
         diagnosis = diagnose(
             measured_window(records)[0],
             summary,

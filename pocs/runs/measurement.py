@@ -50,6 +50,7 @@ class Measurement(threading.Thread):
         self.error: BaseException | None = None
         self.moment: Moment | None = None
         self.started_ns: int | None = None  # zero of the run's time axis
+        self.server: dict[str, Any] | None = None  # what an endpoint told of the measured window
         self._sampler: ResourceSampler | None = None
         self._samples_taken = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -136,6 +137,7 @@ class Measurement(threading.Thread):
             sampling.cancel()
             await asyncio.gather(sampling, return_exceptions=True)
         await self._sampler.sample()
+        self.server = await self._sampler.server()
 
     def _in_flight(self) -> tuple[Trace, ...]:
         moment = self.moment

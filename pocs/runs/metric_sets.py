@@ -60,6 +60,19 @@ def _error_rate(summary: Summary) -> bool:
     return summary.get("error_rate") is not None
 
 
+def _queue_wait(summary: Summary) -> bool:
+    """Told of each request, or by the server for all: then a mean beside bounds of percentiles (M32)."""
+    if _distribution("queue_wait_ms")(summary):
+        return True
+    told = ((summary.get("server") or {}).get("times") or {}).get("queue_wait_ms") or {}
+    return bool(told.get("n")) and told.get("mean") is not None and _bounded(told)
+
+
+def _bounded(told: dict[str, Any]) -> bool:
+    """Whether the buckets of a histogram bound its p95 on one side at least."""
+    return any(told.get(name) is not None for name in ("p95_above", "p95_at_most"))
+
+
 def _memory(summary: Summary) -> bool:
     """A watermark, not only a size that stands still."""
     memory = summary.get("memory") or {}
@@ -81,7 +94,7 @@ _FILLED: dict[str, Callable[[Summary], bool]] = {
     "M4": _error_rate,
     "M5": _gpu,
     "M6": _memory,
-    "M7": _distribution("queue_wait_ms"),
+    "M7": _queue_wait,
     "M8": _number("cache_hit_rate"),
     "M9": _number("output_tokens"),
 }

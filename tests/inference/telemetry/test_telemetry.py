@@ -9,11 +9,8 @@ import pytest
 from inference.telemetry import (
     GpuSampler,
     HostSampler,
-    counter_delta,
     gpu,
-    histogram_mean,
     parse,
-    server_metrics,
 )
 from inference.telemetry.host import tree_rss_bytes
 
@@ -53,47 +50,6 @@ def test_families_types_and_labels_are_read() -> None:
     tokens = families["vllm:iteration_tokens_total"]
     assert (tokens.type, tokens.total("_sum"), tokens.total("_count")) == ("histogram", 40.0, 10.0)
     assert "vllm:broken" not in families
-
-
-def test_the_current_name_is_preferred_and_zero_is_a_figure() -> None:
-    assert server_metrics(parse(VLLM)) == {
-        "running": 5.0,
-        "waiting": 7.0,
-        "kv_usage": 0.25,
-        "prefix_cache_queries_total": 100.0,
-        "prefix_cache_hits_total": 0.0,
-    }
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("", {}),
-        ("vllm:gpu_cache_usage_perc 0.5\n", {"kv_usage": 0.5}),
-        ("sglang_num_running_reqs 2\nsglang:num_queue_reqs 1\n", {"running": 2.0, "waiting": 1.0}),
-        ("tgi_queue_size 4\ntgi_batch_current_size 8\n", {"waiting": 4.0, "running": 8.0}),
-        ("llamacpp:requests_processing 1\nllamacpp:requests_deferred 0\n", {"running": 1.0, "waiting": 0.0}),
-    ],
-)
-def test_other_servers_and_old_names(text: str, found: dict[str, float]) -> None:
-    assert server_metrics(parse(text)) == found
-
-
-def test_a_counter_is_read_over_the_window_only() -> None:
-    assert counter_delta(100.0, 130.0) == 30.0
-    assert counter_delta(100.0, 10.0) is None  # the server was started again
-    assert counter_delta(None, 10.0) is None
-
-
-def test_a_histogram_is_its_growth_never_its_lifetime() -> None:
-    def family(total: float, count: float) -> Any:
-        return parse(f"# TYPE q histogram\nq_sum {total}\nq_count {count}\n")["q"]
-
-    assert histogram_mean(family(100.0, 10), family(130.0, 13)) == (10.0, 3.0)
-    assert histogram_mean(family(100.0, 10), family(100.0, 10)) is None
-    assert histogram_mean(None, family(100.0, 10)) is None
-    gauge = parse("# TYPE q gauge\nq_sum 1\nq_count 1\n")
-    assert histogram_mean(gauge.get("q"), gauge.get("q")) is None
 
 
 def test_the_host_tells_memory_and_from_the_second_sample_on_the_processors_share() -> None:
