@@ -4,9 +4,11 @@ import argparse
 import asyncio
 import math
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from inference.commands import workload
 from inference.commands.shell import (
     INTERRUPTED,
     INVALID,
@@ -24,10 +26,13 @@ from inference.criteria import METRICS, PERCENTILES, normalised
 from inference.errors import InputError
 from inference.load.generator import LoadPlan
 from inference.load.session import measure, prepare_folder, write_session
-from inference.targets.base import Target
+from inference.requests import GenerationRequest
+from inference.targets.base import Target, TargetInfo
 from inference.targets.embedded import EngineTarget
 from inference.targets.openai import OpenAITarget
-from inference.workload.arrivals import gap_shape
+from inference.workload.arrivals import SELF_TIMED_FORMS, parse_shape
+from inference.workload.building import build_requests
+from inference.workload.reading import Workload
 from inference.workload.requests_file import read_requests
 from inference.workload.tokenizer import load_tokenize
 
@@ -44,16 +49,23 @@ def add(commands: Commands) -> None:
 def _options(parser: Parser) -> None:
     parser.set_defaults(command=_measure)
     parser.add_argument("--target", required=True, help="engine:PATH or http://host:port/v1")
-    parser.add_argument("--requests", required=True, metavar="FILE.jsonl")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--requests", metavar="FILE.jsonl")
+    source.add_argument(
+        "--workload", type=Path, metavar="FILE", help="a request set or trace of any known format"
+    )
     parser.add_argument("--out", required=True, type=Path, metavar="DIR")
     parser.add_argument("--concurrency", type=int, help="closed loop; with --rate: the client's slots")
     parser.add_argument("--rate", type=float, help="open loop: requests a second")
-    parser.add_argument("--arrival", help="constant, poisson or gamma:SHAPE")
+    parser.add_argument(
+        "--arrival", help="constant, poisson, gamma:SHAPE; or without --rate " + SELF_TIMED_FORMS
+    )
     parser.add_argument("--warmup", type=int, default=0, help="extra requests before the window")
     parser.add_argument("--timeout", type=float, help="seconds for one request")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", action="append", default=[], metavar="METRIC:PERCENTILE:MAX")
     parser.add_argument("--quiet", action="store_true")
+    workload.add_reading(parser)
     engine = parser.add_argument_group("engine targets")
     engine.add_argument(
         "--device", metavar="auto|cpu|cuda[:N]", help="where it computes (auto: a GPU if any)"
@@ -76,11 +88,9 @@ def _options(parser: Parser) -> None:
 
 
 def _measure(options: argparse.Namespace) -> int:
-    requests = read_requests(options.requests)
-    if options.arrival is not None:
-        if options.rate is None:
-            raise InputError("--arrival needs --rate")
-        gap_shape(options.arrival)
+    source = _source(options)
+    if options.arrival is not None and options.rate is None and not parse_shape(options.arrival).self_timed:
+        raise InputError(f"--arrival {options.arrival} needs --rate")
     plan = LoadPlan(
         concurrency=options.concurrency,
         rate=options.rate,
@@ -99,11 +109,12 @@ def _measure(options: argparse.Namespace) -> int:
             progress.say(f"opening {options.target} …")
         try:
             info = await unless(stop, target.open())
+            requests, facts = await asyncio.to_thread(_requests, options, source, target, info)
             session = await measure(
                 target,
                 info,
                 requests,
-                plan,
+                replace(plan, workload=facts),
                 limits=limits,
                 stop=stop,
                 on_tick=progress.tick if progress else None,
@@ -121,6 +132,30 @@ def _measure(options: argparse.Namespace) -> int:
         return MEASURED
 
     return run_until_signal(run)
+
+
+def _source(options: argparse.Namespace) -> Workload | list[GenerationRequest]:
+    """What is to be sent, read before anything is loaded or reached."""
+    if options.workload is not None:
+        return workload.read(options, options.workload)
+    for name in workload.READING_OPTIONS:
+        if getattr(options, name):
+            raise InputError(f"--{name.replace('_', '-')} is for --workload only")
+    return read_requests(options.requests)
+
+
+def _requests(
+    options: argparse.Namespace,
+    source: Workload | list[GenerationRequest],
+    target: Target,
+    info: TargetInfo,
+) -> tuple[list[GenerationRequest], dict[str, Any]]:
+    """The requests for this target and, of a workload, what became of its rows."""
+    if not isinstance(source, Workload):
+        return source, {}
+    rules = workload.rules(options, seed=options.seed, context_tokens=info.max_model_tokens)
+    known = target.tokenize("x") is not None
+    return build_requests(source, rules, target.tokenize if known else None)
 
 
 def _target(options: argparse.Namespace) -> Target:

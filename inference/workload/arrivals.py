@@ -34,6 +34,8 @@ _FORMS = {
     "steps": "steps:RATExSECONDS,…[,poisson]",
     "trace": "trace[:SPEED]",
 }
+#: the forms of shapes that need no rate, for help texts
+SELF_TIMED_FORMS = ", ".join(_FORMS[kind] for kind in SELF_TIMED)
 
 
 @dataclass(frozen=True)

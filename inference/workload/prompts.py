@@ -55,41 +55,68 @@ _FILLERS = {"en": (" and", " so", " on", " it", "."), "zh": ("的", "了", "和"
 
 def generate_prompts(
     n: int,
-    input_tokens: int,
+    input_tokens: int | Sequence[int],
     *,
     language: str = "en",
     distinct: int | None = None,
     shared_prefix_tokens: int = 0,
+    prefixes: int = 1,
+    prefix_share: float = 1.0,
     seed: int = 0,
     tokenize: Tokenize | None = None,
 ) -> list[str]:
-    """`n` prompts of `input_tokens` tokens, taking turns among `distinct` different texts.
+    """`n` prompts of `input_tokens` tokens (of all, or of each), taking turns among `distinct` texts.
 
-    The first `shared_prefix_tokens` tokens are the same in all of them; after that they differ at once.
+    The share `prefix_share` of these texts begins with one of `prefixes` common starts of
+    `shared_prefix_tokens` tokens; after that they differ at once. A text of two lengths is cut, not another.
     Lengths are exact by `tokenize` (never above; at most a token or two below where a character is several
     tokens) and estimated where it is None. `language` is `en`, `zh` or `mixed` (taking turns).
-    Raises InputError for an unknown language or a shared prefix as long as the prompt.
+    Raises InputError for an unknown language or a shared prefix as long as a prompt.
     """
     if language not in LANGUAGES:
         raise InputError(f"language must be one of {', '.join(LANGUAGES)}, not {language!r}")
-    if shared_prefix_tokens >= input_tokens and shared_prefix_tokens > 0:
+    lengths = [input_tokens] * n if isinstance(input_tokens, int) else list(input_tokens)
+    if shared_prefix_tokens and shared_prefix_tokens >= min(lengths, default=shared_prefix_tokens + 1):
         raise InputError(
             f"the shared prefix ({shared_prefix_tokens} tokens) must be shorter than "
-            f"the prompt ({input_tokens} tokens)"
+            f"the prompt ({min(lengths)} tokens)"
         )
-    count = _counter(tokenize)
-    prefixes = {
-        name: _fitted(_SHARED[name], name, shared_prefix_tokens, _source(seed, "shared"), count)
-        for name in (("en", "zh") if language == "mixed" else (language,))
-        if shared_prefix_tokens
-    }
-    texts: list[str] = []
-    for k in range(min(n, distinct or n)):
+    count = counter(tokenize)
+    starts = _Starts(shared_prefix_tokens, prefixes, prefix_share, seed, count)
+    made: dict[tuple[int, int], str] = {}
+    texts = []
+    for i in range(n):
+        k = i % (distinct or n)
         name = ("en", "zh")[k % 2] if language == "mixed" else language
-        start = prefixes.get(name, "")
-        start += ("\n" if start else "") + _TASK[name].format(k=k + 1 + seed)
-        texts.append(_fitted(start, name, input_tokens, _source(seed, k), count))
-    return [texts[i % len(texts)] for i in range(n)]
+        if (k, lengths[i]) not in made:
+            start = starts.of(k, name)
+            start += ("\n" if start else "") + _TASK[name].format(k=k + 1 + seed)
+            made[k, lengths[i]] = fitted(start, name, lengths[i], _source(seed, k), count)
+        texts.append(made[k, lengths[i]])
+    return texts
+
+
+class _Starts:
+    """The shared starts of prompts, each made once."""
+
+    def __init__(
+        self, tokens: int, prefixes: int, share: float, seed: int, count: Callable[[str], int]
+    ) -> None:
+        self.tokens, self.prefixes, self.share, self.seed, self.count = tokens, prefixes, share, seed, count
+        self._made: dict[tuple[str, int], str] = {}
+
+    def of(self, k: int, language: str) -> str:
+        """The start of the k-th text: evenly spread over those that have one, and over the prefixes."""
+        before, now = int(k * self.share), int((k + 1) * self.share)
+        if not self.tokens or now == before:
+            return ""
+        key = language, before % self.prefixes
+        if key not in self._made:
+            number = key[1]
+            start = _SHARED[language] if not number else f"{number + 1}. {_SHARED[language]}"
+            source = _source(self.seed, "shared" if not number else f"shared-{number}")
+            self._made[key] = fitted(start, language, self.tokens, source, self.count)
+        return self._made[key]
 
 
 def estimated_tokens(text: str) -> int:
@@ -102,7 +129,9 @@ def _source(seed: int, part: object) -> random.Random:
     return random.Random(f"{seed}-{part}")  # noqa: S311 reproducible texts, not a secret
 
 
-def _counter(tokenize: Tokenize | None) -> Callable[[str], int]:
+def counter(tokenize: Tokenize | None) -> Callable[[str], int]:
+    """Tokens of a text by `tokenize`, or the guess where there is none."""
+
     def count(text: str) -> int:
         ids = tokenize(text) if tokenize else None
         return estimated_tokens(text) if ids is None else len(ids)
@@ -110,31 +139,48 @@ def _counter(tokenize: Tokenize | None) -> Callable[[str], int]:
     return count
 
 
-def _fitted(
-    start: str, language: str, tokens: int, source: random.Random, count: Callable[[str], int]
-) -> str:
+def fitted(start: str, language: str, tokens: int, source: random.Random, count: Callable[[str], int]) -> str:
     """`start` and as many sentences as fit, cut to the longest text of at most `tokens` tokens."""
-    text = start
-    while count(text) < tokens:
-        short_by = tokens - count(text)
-        text += "".join(_sentence(language, source) for _ in range(1 + short_by // 24))
-    low, high = 0, len(text)  # the longest prefix that fits; token counts grow with the prefix
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(text[:middle]) <= tokens:
-            low = middle
-        else:
-            high = middle - 1
-    fitted = text[:low]
-    if language == "en" and " " in fitted and text[low : low + 1].isalnum():
-        fitted = fitted[: fitted.rindex(" ")]  # not in the middle of a word
+    text, have = start, count(start)
+    while have < tokens:
+        text += "".join(sentence(language, source) for _ in range(2 + (tokens - have) // 10))
+        have = count(text)
+    low = longest_start(text, tokens, count)
+    cut = text[:low]
+    if language == "en" and " " in cut and text[low : low + 1].isalnum():
+        cut = cut[: cut.rindex(" ")]  # not in the middle of a word
+    have = count(cut)
     for filler in _FILLERS[language] * 4:
-        if count(fitted) < tokens and count(fitted + filler) <= tokens:
-            fitted += filler
-    return fitted
+        if have >= tokens:
+            break
+        if (longer := count(cut + filler)) <= tokens:
+            cut, have = cut + filler, longer
+    return cut
 
 
-def _sentence(language: str, source: random.Random) -> str:
+def longest_start(text: str, tokens: int, count: Callable[[str], int]) -> int:
+    """How many characters of `text` have at most `tokens` tokens; token counts grow with the text."""
+    low, high, low_tokens, high_tokens = 0, len(text), 0, count(text)
+    if high_tokens <= tokens:
+        return high
+    by_share = True
+    while low < high:
+        if by_share:  # where it would be if all parts were alike; every other time the middle, in case not
+            place = low + round((high - low) * (tokens - low_tokens) / max(1, high_tokens - low_tokens))
+            middle = min(high, max(low + 1, place))
+        else:
+            middle = (low + high + 1) // 2
+        by_share = not by_share
+        found = count(text[:middle])
+        if found <= tokens:
+            low, low_tokens = middle, found
+        else:
+            high, high_tokens = middle - 1, found
+    return low
+
+
+def sentence(language: str, source: random.Random) -> str:
+    """One entry of a log."""
     act = source.choice(_ACTS[language]).format(n=source.randint(2, 97), m=source.randint(2, 59))
     return _SENTENCE[language].format(
         place=source.choice(_PLACES[language]), actor=source.choice(_ACTORS[language]), act=act
