@@ -48,13 +48,21 @@ class Course:
     on_record: Callable[[RequestRecord], None] | None = None
     on_tick: Callable[[LoadState], None] | None = None
     on_stage: Callable[[Stage], None] | None = None
+    on_load: Callable[[LoadPlan], None] | None = None
     dress: Callable[[GenerationRequest], GenerationRequest] = lambda request: request
     send: Callable[..., Any] = run_load
     samples: Sequence[Mapping[str, Any]] = ()
     zero_ns: int = field(default_factory=time.monotonic_ns)  # of the run's time axis
     stages: list[Stage] = field(default_factory=list)
     rules: dict[str, str] = field(default_factory=dict)  # request id → the phase it was to be left in
+    ended: int = 0  # measured requests that have ended
+    failed: int = 0  # of these, neither in success nor cancelled on purpose
     _offset: int = 0
+
+    @property
+    def planned(self) -> int:
+        """Measured requests of the loads so far."""
+        return sum(stage.requests for stage in self.stages)
 
     @property
     def stopped(self) -> bool:
@@ -95,6 +103,8 @@ class Course:
         self._offset += len(requests)
         stage.requests += len(requests)
         prompts = _kept_prompts(requests)
+        if self.on_load:
+            self.on_load(plan)
         for request in requests:
             if request.cancel is not None:
                 self.rules[request.id] = request.cancel.phase
@@ -102,6 +112,8 @@ class Course:
         def ended(record: RequestRecord) -> None:
             if not record.warmup:
                 record.index += offset
+                self.ended += 1
+                self.failed += record.outcome not in ("success", "cancelled")
                 if prompt := prompts.get(record.id):
                     record.detail["prompt"] = prompt
             if stage.of > 1:
@@ -109,9 +121,13 @@ class Course:
             if self.on_record:
                 self.on_record(record)
 
-        return await self.send(
+        before = self.ended
+        result: LoadResult = await self.send(
             self.target, requests, plan, on_record=ended, on_tick=self.on_tick, stop=until or self.stop
         )
+        if until is not None:  # nobody knew how many there would be
+            stage.requests += self.ended - before - len(requests)
+        return result
 
     async def rest(self, seconds: float) -> None:
         """Wait, or less where the run is to end."""

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from inference.configuration import VOLATILE, environment
 from inference.diagnosis import diagnose
 from inference.errors import InferenceError
+from inference.outputs import evaluate
 from inference.stats import measured_window, summarise
 from inference.targets.base import TargetInfo
 from inference.targets.server_summary import with_server
@@ -29,6 +30,8 @@ from pocs.runs.lifecycle import TransitionRefused, run_move
 from pocs.runs.measurement import Measurement
 from pocs.runs.models import Run
 from pocs.runs.recorder import LeaseLost, Recorder
+from pocs.runs.rescoring import run_rescore
+from pocs.runs.services.scenario_kinds import spec_of
 from pocs.runs.targets import measurable
 
 logger = logging.getLogger(__name__)
@@ -67,8 +70,9 @@ def run_execute(run_id: int, worker: str) -> None:
         recorder = Recorder(run, owner)
         measurement = Measurement(
             target,
-            run.scenario_version.spec,
+            spec_of(run),
             recorder.spool,
+            kind=run.scenario_version.scenario.kind,
             tenant=run.tenant,
             application=run.application,
         )
@@ -108,6 +112,8 @@ class _Execution:
         try:
             self._follow()
             self._finish()
+            if self.measurement.result is not None:
+                run_rescore(run=self.run, records=self.measurement.result.records)
         except _LeftBehind:
             self._interrupt()
         except (LeaseLost, TransitionRefused) as error:
@@ -195,8 +201,10 @@ class _Execution:
     def _statement(self) -> dict[str, Any]:
         """The run's summary, diagnosis, configuration and manifest, announced as the event `summary`."""
         result, info = self.measurement.result, self.measurement.info
+        course = self.measurement.course
         assert result is not None
         assert info is not None
+        assert course is not None
         configuration = configuration_of(self.run, info)
         records = result.records
         summary = summarise(
@@ -209,7 +217,9 @@ class _Execution:
             environment=environment(),
             configuration_digest=digest(configuration),
             interrupted=result.interrupted,
+            outputs=evaluate(self.measurement.spec, records, self.measurement.quality),
         )
+        summary["kind"] = self.measurement.found
         summary = with_server(summary, self.measurement.server)
         diagnosis = diagnose(
             measured_window(records)[0],
@@ -220,11 +230,9 @@ class _Execution:
         )
         progress = self.recorder.progress | {
             "phase": "finalising",
-            "done": sum(not record.warmup for record in records),
-            "total": self.run.scenario_version.spec["requests"],
-            "failed": sum(
-                not record.warmup and record.outcome not in ("success", "cancelled") for record in records
-            ),
+            "done": course.ended,
+            "total": course.planned,
+            "failed": course.failed,
         }
         with transaction.atomic():
             events.emit(f"run:{self.run.pk}", "progress", progress)

@@ -10,13 +10,15 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from inference.load.generator import LoadResult, LoadState, run_load
+from inference.kinds import Course, Stage, conduct, kind_of
+from inference.load.generator import LoadPlan, LoadResult, LoadState
 from inference.load.resources import ResourceSampler
+from inference.outputs import quality_requests
 from inference.recording.packing import STARTED
 from inference.recording.spool import Spool
-from inference.records import Trace
+from inference.records import RequestRecord, Trace
+from inference.requests import GenerationRequest
 from inference.targets.base import Target, TargetInfo
-from inference.workload.scenario import plan_for
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,9 @@ class Moment:
     done: int
     failed: int
     in_flight: tuple[Trace, ...]
+    stage: str = ""  # of the kind's procedure, with its number and how many there are at most
+    stage_number: int = 1
+    stages: int = 1
 
 
 class Measurement(threading.Thread):
@@ -39,14 +44,24 @@ class Measurement(threading.Thread):
     """
 
     def __init__(
-        self, target: Target, spec: dict[str, Any], spool: Spool, *, tenant: str = "", application: str = ""
+        self,
+        target: Target,
+        spec: dict[str, Any],
+        spool: Spool,
+        *,
+        kind: str,
+        tenant: str = "",
+        application: str = "",
     ) -> None:
         super().__init__(name="measurement", daemon=True)
-        self.target, self.spec, self.spool = target, spec, spool
+        self.target, self.spec, self.spool, self.kind = target, spec, spool, kind_of(kind)
         spool.in_flight = self._in_flight
         self.tenant, self.application = tenant, application
         self.info: TargetInfo | None = None
         self.result: LoadResult | None = None
+        self.found: dict[str, Any] = {}  # the kind's block of the summary
+        self.quality: list[RequestRecord] = []  # answers to the scenario's quality set, in its order
+        self.course: Course | None = None
         self.error: BaseException | None = None
         self.moment: Moment | None = None
         self.started_ns: int | None = None  # zero of the run's time axis
@@ -110,29 +125,29 @@ class Measurement(threading.Thread):
         reset = getattr(self.target, "reset_prefix_cache", None)
         if reset is not None:
             await reset()  # each run starts cold, whatever ran before
-        requests, plan = await asyncio.to_thread(plan_for, self.spec, self.target.tokenize)
-        requests = [
-            replace(
-                request,
-                tenant=request.tenant or self.tenant,
-                application=request.application or self.application,
-            )
-            for request in requests
-        ]
+        values = self.kind.values(self.spec.get("options") or {})
         self.started_ns = time.monotonic_ns()
-        self.spool.note(STARTED, started_ns=self.started_ns, open_loop=plan.open_loop)
         self._sampler = ResourceSampler(self.target, started_ns=self.started_ns)
         await self._sampler.sample()  # the shortest run has its resources at both ends
         sampling = asyncio.create_task(self._sampler.run())
         try:
-            self.result = await run_load(
-                self.target,
-                requests,
-                plan,
+            self.course = Course(
+                target=self.target,
+                info=self.info,
+                spec=self.spec,
+                values=values,
+                stop=self._leave,
                 on_record=self.spool.put,
                 on_tick=self._tick,
-                stop=self._leave,
+                on_stage=self._enter,
+                on_load=self._note_start,
+                dress=self._dress,
+                samples=self._sampler.samples,
+                zero_ns=self.started_ns,
             )
+            conducted, self.found = await conduct(self.kind, self.course)
+            self.result = conducted.result
+            await self._ask_quality_set(self.course)
         finally:
             sampling.cancel()
             await asyncio.gather(sampling, return_exceptions=True)
@@ -143,14 +158,56 @@ class Measurement(threading.Thread):
         moment = self.moment
         return () if moment is None else moment.in_flight
 
+    async def _ask_quality_set(self, course: Course) -> None:
+        """The prompts whose answers are known, after the load and outside its figures."""
+        requests = [self._dress(request) for request in quality_requests(self.spec)]
+        if not requests or course.stopped:
+            return
+        course.enter("quality", 1, 1)
+        plan = LoadPlan(concurrency=self.spec.get("concurrency"), timeout_s=self.spec.get("timeout_s"))
+        result = await course.load(requests, plan)
+        course.leave()
+        self.quality = [record for record in result.records if not record.warmup]
+
+    def _dress(self, request: GenerationRequest) -> GenerationRequest:
+        """The run's tenant and application, where the request names none of its own."""
+        return replace(
+            request,
+            tenant=request.tenant or self.tenant,
+            application=request.application or self.application,
+        )
+
+    def _note_start(self, plan: LoadPlan) -> None:
+        assert self.started_ns is not None
+        self.spool.note(STARTED, started_ns=self.started_ns, open_loop=plan.open_loop)
+
+    def _enter(self, stage: Stage) -> None:
+        """A stage without requests of its own (a rest, a switch) is seen too."""
+        before = self.moment or Moment("warming", 0, 0, 0, ())
+        self.moment = replace(before, stage=stage.name, stage_number=stage.number, stages=stage.of)
+
     def _tick(self, state: LoadState) -> None:
+        assert self.course is not None
+        stage = self.course.stages[-1]
         self.moment = Moment(
             phase=state.phase,
-            total=state.total,
+            total=_total(state, stage),
             done=state.done,
             failed=state.failed,
             in_flight=tuple(state.in_flight.values()),
+            stage=stage.name,
+            stage_number=stage.number,
+            stages=stage.of,
         )
+
+
+def _total(state: LoadState, stage: Stage) -> int:
+    """Requests of the load; where its end is a time, as many as this pace would make."""
+    seconds = stage.figures.get("duration_s")
+    passed_s = (time.monotonic_ns() - stage.started_ns) / 1e9
+    if not seconds or passed_s < 1 or not state.done or state.phase == "warming":
+        return state.total
+    return max(state.done, round(state.done * seconds / min(passed_s, seconds)))
 
 
 def _process_of(target: Target) -> int | None:

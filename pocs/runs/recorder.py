@@ -36,6 +36,8 @@ SLOWEST_SHOWN = 8
 FLUSH_EVERY_S = 1.0
 #: of a flush, so many ended requests go to the live waterfall, which draws no more
 WATERFALL_ROWS = 200
+#: of a moment, what is progress
+MOVING = ("phase", "done", "total", "failed", "stage", "stage_number", "stages")
 #: the memory split on the live page
 MEMORY_SHOWN = frozenset(
     {"rss_bytes", "weights_bytes", "kv_pool_bytes", "kv_used_bytes", "buffers_bytes", "gpu_memory_used_bytes"}
@@ -161,8 +163,8 @@ class Recorder:
         """Whether the load has moved since the last beat."""
         if moment is None:
             return False
-        before = {name: self.progress.get(name) for name in ("phase", "done", "total", "failed")}
-        now = {"phase": moment.phase, "done": moment.done, "total": moment.total, "failed": moment.failed}
+        before = {name: self.progress.get(name) for name in MOVING}
+        now = {name: getattr(moment, name) for name in MOVING}
         self.progress = now | {"elapsed_ms": round((time.monotonic() - self._begun) * 1000)}
         return now != before
 

@@ -7,7 +7,7 @@ from rest_framework import serializers
 from pocs.common.api.serializers import StrictSerializer
 from pocs.runs.choices import MetricSet, Outcome, RunOrigin, RunState, TargetKind, Validity
 from pocs.runs.engine_settings import DEFAULTS
-from pocs.runs.manifest import request_line
+from pocs.runs.exports import readable_line
 from pocs.runs.models import RequestRecord, Run
 from pocs.runs.wording import Sentence, validity_sentences, verdict_of
 
@@ -18,6 +18,9 @@ class ProgressSerializer(serializers.Serializer):
     total = serializers.IntegerField(allow_null=True)
     failed = serializers.IntegerField(allow_null=True)
     elapsed_ms = serializers.IntegerField(allow_null=True, required=False)
+    stage = serializers.CharField(required=False, help_text="part of the kind's procedure")
+    stage_number = serializers.IntegerField(required=False)
+    stages = serializers.IntegerField(required=False)
 
 
 class SentenceSerializer(serializers.Serializer):
@@ -141,7 +144,7 @@ class RequestSerializer(serializers.Serializer):
     detail = serializers.DictField()
 
     def to_representation(self, instance: RequestRecord) -> dict[str, Any]:
-        return request_line(instance)
+        return readable_line(instance)
 
 
 class RunExecuteSerializer(StrictSerializer):

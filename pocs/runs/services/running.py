@@ -17,6 +17,7 @@ from pocs.runs.lifecycle import TransitionRefused, announce, run_move
 from pocs.runs.models import MatrixExecution, Run, Target
 from pocs.runs.queue import enqueue
 from pocs.runs.selectors import latest_approved_versions
+from pocs.runs.services.scenario_kinds import check_runnable, runnable
 
 
 def run_start(
@@ -42,6 +43,7 @@ def run_start(
             _("Scenario %(scenario)s is not approved: only approved versions are run.")
             % {"scenario": scenario_version}
         )
+    check_runnable(scenario_version, target)
     if metric_set not in MetricSet.values:
         raise InvalidInput(_("There is no metric set “%(name)s”.") % {"name": metric_set})
     with transaction.atomic():
@@ -77,7 +79,7 @@ def run_start(
 
 
 def matrix_start(*, actor: Actor, project: Project, target: Target) -> MatrixExecution:
-    """Queue one run of each scenario's newest approved version against one target."""
+    """Queue one run of each scenario's newest approved version that the target can be measured with."""
     policies.require(actor, "run.execute", project)
     check_open(project)
     versions = latest_approved_versions(project)
@@ -85,6 +87,9 @@ def matrix_start(*, actor: Actor, project: Project, target: Target) -> MatrixExe
         raise Conflict(
             _("There is no approved scenario yet: approve at least one version, then start the matrix.")
         )
+    versions = [version for version in versions if runnable(version, target)]
+    if not versions:
+        raise Conflict(_("Every approved scenario needs the embedded engine; this target is an endpoint."))
     with transaction.atomic():
         Project.objects.select_for_update().get(pk=project.pk)
         last = MatrixExecution.objects.filter(project=project).aggregate(last=Max("number"))["last"] or 0
