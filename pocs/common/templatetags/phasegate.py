@@ -24,6 +24,7 @@ STATE_TONES: dict[str, str] = {
         [
             "complete", "valid", "approved", "reviewed", "frozen", "accepted", "granted", "confirmed",
             "success", "done", "met", "ready", "handed_over", "evidence_complete", "decided", "switched",
+            "pass", "better",
         ],
         GOOD,
     ),
@@ -31,11 +32,11 @@ STATE_TONES: dict[str, str] = {
         [
             "approved_with_conditions", "accepted_with_conditions", "extended_pilot", "returned", "stale",
             "incomplete", "rate_limited", "timeout", "interrupted", "overdue", "waived", "missing", "kept",
-            "rolled_back",
+            "rolled_back", "inconclusive",
         ],
         WARN,
     ),
-    **dict.fromkeys(["failed", "invalid", "rejected", "revoked", "refused", "lost"], BAD),
+    **dict.fromkeys(["failed", "invalid", "rejected", "revoked", "refused", "lost", "fail", "worse"], BAD),
     **dict.fromkeys(
         [
             "preparing", "warming", "measuring", "finalising", "running", "in_review", "follow_through",

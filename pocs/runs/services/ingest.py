@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from inference.criteria import judge_limits
 from inference.diagnosis import diagnose
 from pocs.common import audit
 from pocs.common.actors import Actor
@@ -89,6 +90,8 @@ def _store(
     now, project = timezone.now(), version.scenario.project
     summary = _summary(payload, outcomes)
     rows = _request_rows(payload)
+    if limits := version.spec.get("limits"):
+        summary["limits"] = judge_limits(limits, rows, summary)
     artifacts = payload.get("artifacts") or []
     run = Run(
         project=project,

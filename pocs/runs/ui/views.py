@@ -21,7 +21,7 @@ from pocs.runs.ui import drawing, figures, request_page, timeline
 from pocs.runs.ui.engine_facts import engine_facts
 from pocs.runs.ui.forms import RunStartForm
 from pocs.runs.ui.trails import project_trail, run_trail
-from pocs.runs.wording import validity_texts, verdict_of
+from pocs.runs.wording import limit_lines, validity_texts, verdict_of
 
 RUNS_PER_PAGE = 50
 REQUESTS_PER_PAGE = 100
@@ -125,6 +125,7 @@ def finished_context(run: Run) -> dict[str, Any]:
         "percentiles": figures.percentile_rows(summary),
         "outcomes": figures.outcome_rows(summary),
         "engine_facts": engine_facts(summary) if summary else [],
+        "limits": limit_lines(summary),
         "reasons": validity_texts(run),
         "verdict": verdict,
         "shares": timeline.drawn_shares(verdict.shares) if verdict else [],

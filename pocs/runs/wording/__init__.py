@@ -7,6 +7,7 @@ here. A code without a sentence is shown as it is, so that nothing found is ever
 from pocs.runs.wording.advice import ADVICE
 from pocs.runs.wording.findings import FINDINGS
 from pocs.runs.wording.history import VERBS
+from pocs.runs.wording.limits import limit_counts, limit_lines
 from pocs.runs.wording.requests import request_sentences
 from pocs.runs.wording.sentences import Sentence, shown
 from pocs.runs.wording.validity import REASONS, validity_sentences, validity_texts
@@ -20,6 +21,8 @@ __all__ = [
     "Sentence",
     "Share",
     "Verdict",
+    "limit_counts",
+    "limit_lines",
     "request_sentences",
     "shown",
     "validity_sentences",

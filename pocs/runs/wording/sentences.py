@@ -68,6 +68,16 @@ def shown(name: str, value: Any) -> str:
     return f"{_number(value * 100)} %" if share else _number(value)
 
 
+def shown_value(value: float | None, unit: str) -> str:
+    """One figure with its unit: ms, share (as per cent), tokens/s or requests/s."""
+    if value is None:
+        return "—"
+    if unit == "share":
+        return f"{_number(value * 100)} %"
+    templates = {"ms": _("%(value)s ms"), "tokens/s": _("%(value)s tokens/s")}
+    return templates.get(unit, "%(value)s " + unit) % {"value": _number(value)}
+
+
 def _label_of(choices: type[TextChoices]) -> Callable[[str], str]:
     return lambda value: str(choices(value).label) if value in choices.values else value
 
