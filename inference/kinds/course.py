@@ -85,7 +85,9 @@ class Course:
     async def plan(self, **changes: Any) -> tuple[list[GenerationRequest], LoadPlan]:
         """Requests and plan of the scenario with these fields changed."""
         spec = {**self.spec, **changes}
-        requests, plan = await asyncio.to_thread(plan_for, spec, self.target.tokenize)
+        requests, plan = await asyncio.to_thread(
+            plan_for, spec, self.target.tokenize, context_tokens=self.info.max_model_tokens
+        )
         return [self.dress(request) for request in requests], plan
 
     async def load(
@@ -99,7 +101,11 @@ class Course:
         stage, offset = self.stages[-1], self._offset
         if offset:
             plan = replace(plan, warmup=0)
-            requests = [replace(one, id=f"{stage.name}-{stage.number}-{one.id}") for one in requests]
+            start = f"{stage.name}-{stage.number}-"
+            requests = [
+                replace(one, id=start + one.id, follows=start + one.follows if one.follows else None)
+                for one in requests
+            ]
         self._offset += len(requests)
         stage.requests += len(requests)
         prompts = _kept_prompts(requests)
