@@ -146,6 +146,26 @@ class ScenarioVersion(VersionedModel):
         return f"{self.scenario.slug}@{self.number}"
 
 
+class WorkloadFile(models.Model):
+    """A request set or trace as it was read: redacted, in the kept form of the reader, under its digest."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="workloads")
+    name = models.CharField(_("file"), max_length=200)
+    digest = models.CharField(max_length=64)
+    content = models.BinaryField()  # zlib
+    report = models.JSONField()
+    uploaded_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    confirmed_at = models.DateTimeField(null=True)  # looked at, and to be used
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+        constraints = [models.UniqueConstraint(fields=["project", "digest"], name="workload_digest_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class CIToken(models.Model):
     """A machine's way in: bound to one project, answered for by its sponsor, stored as a digest."""
 
