@@ -175,7 +175,7 @@ class Run:
             dtype = peer_dtype if side == peer else self.dtype
             row = {"side": side, "peer": peer, "dtype": dtype, "requests_per_s": rate, **figures}
             self._report.found["poisson"].append(row)
-            cells = [tables.number(value) for value in (rate, *figures.values())]
+            cells = ["–" if value is None else tables.number(value) for value in (rate, *figures.values())]
             self._report.poisson_rows.append((f"{side} {dtype}", *cells, loads))
             say(f"  poisson, {side}: {figures}")
         self._report.save()

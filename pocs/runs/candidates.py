@@ -1,9 +1,9 @@
 """What is known of candidates: whether they were measured, and in how many switches they differ."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pocs.runs.choices import RunState, Validity
+from pocs.runs.choices import RunState, TargetKind, Validity
 from pocs.runs.engine_settings import DEFAULTS, OF_SPECULATION
 from pocs.runs.models import Run, Target
 
@@ -30,16 +30,26 @@ def changed_switches(target: Target) -> list[str]:
     baseline = target.baseline
     if baseline is None:
         return []
-    found: list[str] = [] if target.location == baseline.location else ["location"]
+    found = [] if target.location == baseline.location else ["location"]
+    return [*found, *_different(target.engine_settings, baseline.engine_settings)]
+
+
+def switches_between(a: Run, b: Run) -> list[str]:
+    """The switches in which the engines of two runs differed when they ran; none where one is no engine."""
+    one, other = ((run.configuration or {}).get("target") or {} for run in (a, b))
+    if not one.get("kind") == other.get("kind") == TargetKind.ENGINE:
+        return []
+    found = [] if one.get("location") == other.get("location") else ["location"]
+    return [*found, *_different(one.get("settings") or {}, other.get("settings") or {})]
+
+
+def _different(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    found: list[str] = []
     for name, default in DEFAULTS.items():
-        if _value(target, name, default) != _value(baseline, name, default):
+        if one.get(name, default) != other.get(name, default):
             switch = "speculate" if name in OF_SPECULATION else name
             found += [] if switch in found else [switch]
     return found
-
-
-def _value(target: Target, name: str, default: Any) -> Any:
-    return target.engine_settings.get(name, default)
 
 
 def _valid_runs(target_ids: Iterable[int]) -> list[Run]:

@@ -49,6 +49,11 @@ class Effect:
     same_answers: float | None
 
     @property
+    def same(self) -> int | None:
+        """How many requests of one pair were answered alike."""
+        return None if self.same_answers is None else round(self.same_answers * self.requests)
+
+    @property
     def samples(self) -> int:
         """How many requests the latencies rest on, on each side."""
         return self.requests * self.pairs
@@ -91,6 +96,7 @@ def measured() -> Effects | None:
 def read(found: Mapping[str, Any]) -> Effects:
     """The effects in what `benchmarks/engine.py --switches` wrote."""
     part = found["switches"]
+    rows = part["switches"]
     return Effects(
         measured_at=found["measured_at"],
         processor=found["processor"],
@@ -99,8 +105,8 @@ def read(found: Mapping[str, Any]) -> Effects:
         model=found["model"],
         scale=found["scale"],
         baseline=part["baseline"],
-        load=tuple(found["load"]),
-        rows=tuple(_effect(row) for row in part["switches"]),
+        load=(min(row["load"][0] for row in rows), max(row["load"][1] for row in rows)),
+        rows=tuple(_effect(row) for row in rows),
     )
 
 

@@ -140,7 +140,8 @@ def service_messages(request: HttpRequest, success: str = "") -> Iterator[Servic
         call.error = error
         messages.error(request, str(error.detail))
         for wrong in getattr(error, "errors", []):
-            messages.error(request, str(wrong.detail))
+            if str(wrong.detail) != str(error.detail):
+                messages.error(request, str(wrong.detail))
         for item in getattr(error, "missing", []):
             messages.error(request, f"{item.guard}: {item.text}")
     else:

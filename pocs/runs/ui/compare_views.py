@@ -9,6 +9,7 @@ from pocs.common.errors import NotFound
 from pocs.common.ui.mixins import actor_of, page
 from pocs.projects.selectors import project_get
 from pocs.runs import selectors
+from pocs.runs.candidates import switches_between
 from pocs.runs.choices import RunState
 from pocs.runs.ui import comparison
 from pocs.runs.ui.grid import HEAVY
@@ -41,6 +42,7 @@ def compare(request: HttpRequest, pk: int) -> HttpResponse:
     if len(chosen) == 2:
         context |= {
             "figures": comparison.compared_figures(chosen["a"], chosen["b"]),
+            "switches": switches_between(chosen["a"], chosen["b"]),
             "differences": comparison.configuration_differences(chosen["a"], chosen["b"]),
         }
     return render(request, "runs/compare.html", context)

@@ -14,6 +14,8 @@ from pocs.runs.techniques import COMPUTING, TECHNIQUES, Technique
 
 #: the field of the form that stands for a part of a setting's value
 EXTRA_FIELDS = {"speculate": ("speculate", "draft_model")}
+#: switches that trade throughput for the tail: one figure alone would mislead
+TRADED = ("max_batch", "prefill_chunk_tokens")
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,18 @@ def telling(found: Effects | None, technique: Technique) -> list[Effect]:
 
 def shortly(effect: Effect) -> str:
     """One effect in a few words, by processor time."""
-    ratio = number_format(effect.cpu_ratio.median, 2)
-    return _("%(change)s on %(work)s: %(ratio)s× as fast (n = %(n)s)") % {
+    shown = {
         "change": effect.change.text,
         "work": effect.workload,
-        "ratio": ratio,
+        "ratio": number_format(round(effect.cpu_ratio.median, 2), 2),
         "n": effect.pairs,
     }
+    before_ms, after_ms = effect.tpot_p99_ms
+    if effect.change.setting not in TRADED or before_ms is None or after_ms is None:
+        return _("%(change)s on %(work)s: %(ratio)s× as fast (n = %(n)s)") % shown
+    shown |= {"before": number_format(round(before_ms)), "after": number_format(round(after_ms))}
+    text = _("%(change)s on %(work)s: %(ratio)s× as fast (n = %(n)s), TPOT p99 %(before)s → %(after)s ms")
+    return text % shown
 
 
 def _fields(form: forms.Form, settings: Sequence[str]) -> tuple[forms.BoundField, ...]:

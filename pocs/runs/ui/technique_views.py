@@ -36,6 +36,11 @@ class Shown:
     effects: list[Effect]
     choices: list[tuple[str, str]]  # `setting=value`, text
 
+    @property
+    def weights(self) -> bool:
+        """Whether a switch changes the memory of the weights."""
+        return any(effect.weights_bytes[0] != effect.weights_bytes[1] for effect in self.effects)
+
 
 @dataclass(frozen=True)
 class Candidate:
