@@ -1,5 +1,6 @@
 """What can be read of runs, scoped by the reader's organisation and role."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -55,6 +56,15 @@ def requests_of(
     given = {"tenant": tenant, "application": application, "outcome": outcome}
     wanted = {name: value for name, value in given.items() if value}
     return run.requests.filter(warmup=warmup, **wanted).order_by("index")
+
+
+def rows_for_export(run: Run, asked: Mapping[str, str]) -> QuerySet[RequestRecord]:
+    """The run's requests in input order, by tenant, application, outcome; with `warmup` also those before."""
+    names = ("tenant", "application", "outcome")
+    rows = run.requests.filter(**{name: asked[name] for name in names if asked.get(name)})
+    if asked.get("warmup", "").lower() not in ("1", "true", "on"):
+        rows = rows.filter(warmup=False)
+    return rows.order_by("-warmup", "index")
 
 
 def slowest_requests(run: Run, limit: int = 10) -> list[RequestRecord]:

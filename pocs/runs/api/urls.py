@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from pocs.runs.api import target_views, views
+from pocs.runs.api import record_views, target_views, views
 
 urlpatterns = [
     path("projects/<int:pk>/runs/", views.RunsView.as_view(), name="api-runs"),
@@ -10,6 +10,9 @@ urlpatterns = [
     path("projects/<int:pk>/matrices/", target_views.MatricesView.as_view(), name="api-matrices"),
     path("runs/<int:pk>/", views.RunView.as_view(), name="api-run"),
     path("runs/<int:pk>/requests/", views.RequestsView.as_view(), name="api-run-requests"),
+    path("runs/<int:pk>/records/", record_views.RunRecordsView.as_view(), name="api-run-records"),
+    path("runs/<int:pk>/export/<str:form>/", record_views.RunExportView.as_view(), name="api-run-export"),
+    path("runs/<int:pk>/report/", record_views.RunReportView.as_view(), name="api-run-report"),
     path("runs/<int:pk>/cancel/", views.RunCancelView.as_view(), name="api-run-cancel"),
     path("runs/<int:pk>/supersede/", views.RunSupersedeView.as_view(), name="api-run-supersede"),
     path("runs/<int:pk>/artifacts/<str:name>/", views.ArtifactView.as_view(), name="api-run-artifact"),

@@ -8,6 +8,7 @@ from django.utils.translation import gettext as _
 from pocs.runs.charts import phase_label
 from pocs.runs.diagnosing import request_diagnosis
 from pocs.runs.models import RequestRecord
+from pocs.runs.raw_reads import DamagedRecords
 from pocs.runs.ui import timeline
 from pocs.runs.wording import request_sentences
 
@@ -125,7 +126,10 @@ def intervals(intervals_ms: dict[str, float | None]) -> list[Interval]:
 
 def reads(record: RequestRecord) -> dict[str, Any]:
     """The stream as it arrived: how many reads, and the gaps between them as ticks of a drawing."""
-    moments = [moment for moment, _tokens in record.reads or []]
+    try:
+        moments = [moment for moment, _tokens in record.reads or []]
+    except DamagedRecords as error:
+        return {"count": 0, "ticks": [], "damaged": error.detail}
     if len(moments) < 2:
         return {"count": len(moments), "ticks": []}
     first, span = moments[0], moments[-1] - moments[0]

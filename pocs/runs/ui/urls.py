@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from pocs.runs.ui import compare_views, matrix_views, target_views, technique_views, views
+from pocs.runs.ui import compare_views, matrix_views, record_views, target_views, technique_views, views
 
 app_name = "runs"
 
@@ -10,6 +10,9 @@ urlpatterns = [
     path("runs/<int:pk>/", views.run_detail, name="detail"),
     path("runs/<int:pk>/requests/", views.run_requests, name="requests"),
     path("runs/<int:pk>/requests/<int:index>/", views.run_request, name="request"),
+    path("runs/<int:pk>/records/", record_views.run_records, name="records"),
+    path("runs/<int:pk>/export/<str:form>/", record_views.run_export, name="export"),
+    path("runs/<int:pk>/report/", record_views.run_report, name="report"),
     path("runs/<int:pk>/cancel/", views.run_cancel, name="cancel"),
     path("projects/<int:pk>/runs/", views.run_list, name="list"),
     path("projects/<int:pk>/runs/start/", views.run_start, name="start"),

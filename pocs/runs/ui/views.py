@@ -17,6 +17,7 @@ from pocs.runs import selectors, services
 from pocs.runs.choices import ACTIVE_STATES, Outcome, RunState, Validity
 from pocs.runs.models import RequestRecord, Run
 from pocs.runs.recorder import LIVE_WINDOW_S
+from pocs.runs.rescoring import rescored_of
 from pocs.runs.ui import drawing, figures, request_page, timeline
 from pocs.runs.ui.engine_facts import engine_facts
 from pocs.runs.ui.forms import RunStartForm
@@ -124,6 +125,7 @@ def finished_context(run: Run) -> dict[str, Any]:
         "slowest_span_ms": span_ms,
         "percentiles": figures.percentile_rows(summary),
         "outcomes": figures.outcome_rows(summary),
+        "rescored": rescored_of(run),
         "engine_facts": engine_facts(summary) if summary else [],
         "limits": limit_lines(summary),
         "reasons": validity_texts(run),
