@@ -59,3 +59,19 @@ class Outcome(models.TextChoices):
     RATE_LIMITED = "rate_limited", _("Rate limited")
     TIMEOUT = "timeout", _("Timed out")
     REJECTED = "rejected", _("Rejected")
+
+
+class ReportKind(models.TextChoices):
+    """What was looked at of an endpoint."""
+
+    CHECK = "check", _("check before a run")
+    CONFORMANCE = "conformance", _("stream habits")
+
+
+class ReportState(models.TextChoices):
+    """How far a report is."""
+
+    QUEUED = "queued", _("queued")
+    RUNNING = "running", _("running")
+    DONE = "done", _("done")
+    FAILED = "failed", _("failed")

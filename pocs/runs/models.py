@@ -6,7 +6,16 @@ from django.utils.translation import gettext_lazy as _
 from pocs.common.models import VersionedModel
 from pocs.people.models import User
 from pocs.projects.models import CIToken, Project, ScenarioVersion
-from pocs.runs.choices import MetricSet, Outcome, RunOrigin, RunState, TargetKind, Validity
+from pocs.runs.choices import (
+    MetricSet,
+    Outcome,
+    ReportKind,
+    ReportState,
+    RunOrigin,
+    RunState,
+    TargetKind,
+    Validity,
+)
 from pocs.runs.raw_reads import ReadsField
 
 
@@ -19,6 +28,7 @@ class Target(VersionedModel):
     location = models.CharField(_("model folder or base URL"), max_length=500)
     model = models.CharField(_("model name"), max_length=200, blank=True)
     engine_settings = models.JSONField(default=dict, blank=True)  # `pocs.runs.engine_settings`
+    endpoint_settings = models.JSONField(default=dict, blank=True)  # `pocs.runs.endpoint_settings`
     # what an optimisation is measured against: this target is a copy of it with one switch changed
     baseline = models.ForeignKey("self", models.SET_NULL, related_name="candidates", null=True, blank=True)
     credential = models.BinaryField(null=True, editable=False)  # encrypted; write-only everywhere
@@ -29,6 +39,33 @@ class Target(VersionedModel):
 
     def __str__(self) -> str:
         return self.name
+
+
+class TargetReport(models.Model):
+    """One look at an endpoint: the check before a run, or the habits of its streams. Holds no credential."""
+
+    target = models.ForeignKey(Target, models.CASCADE, related_name="reports")
+    kind = models.CharField(max_length=12, choices=ReportKind.choices)
+    state = models.CharField(max_length=10, choices=ReportState.choices, default=ReportState.QUEUED)
+    target_version = models.PositiveIntegerField()  # a changed target is an unchecked one
+    requested_by = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
+    steps_done = models.PositiveIntegerField(default=0)
+    steps = models.PositiveIntegerField(default=0)
+    ok = models.BooleanField(null=True)
+    report = models.JSONField(default=dict)  # `inference.targets.check` or `…openai_conformance`
+    error = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            # the newest report of a kind, for the target page and the start of a run
+            models.Index(fields=["target", "kind", "-id"], name="target_report_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_kind_display()} of {self.target_id}"
 
 
 class MatrixExecution(models.Model):
@@ -74,6 +111,7 @@ class Run(VersionedModel):
     configuration = models.JSONField(null=True)  # model digest, engine settings, versions, environment
     configuration_digest = models.CharField(max_length=64, blank=True)
     manifest = models.JSONField(null=True)  # digests of the records and of their segments
+    target_check = models.JSONField(null=True)  # what was known of the endpoint when the run was started
     rescored = models.JSONField(null=True)  # the same records by the definitions of other tools
     error = models.TextField(blank=True)
 
