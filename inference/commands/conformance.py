@@ -8,6 +8,8 @@ from inference.commands.shell import MEASURED, Commands, api_key, run_until_sign
 from inference.load.session import prepare_folder, write_json
 from inference.targets.openai_conformance import conformance
 
+MARKS = {"misleads": "misleads", "limits": "limits", "harmless": "harmless", "not_seen": "-"}
+
 
 def add(commands: Commands) -> None:
     """Add the command and its options."""
@@ -28,8 +30,11 @@ def _conformance(options: argparse.Namespace) -> int:
         found = await unless(stop, conformance(options.target, options.model, api_key=key))
         if options.out:
             write_json(options.out / "conformance.json", found)
+        print(f"server: {found['dialect']['title']} ({'; '.join(found['dialect']['found_from'])})")
         for habit in found["habits"]:
-            print(f"{habit['name']:28} {habit['seen']}   ({habit['why_it_matters']})")
+            print(f"{MARKS[habit['effect']]:10} {habit['name']:42} {habit['seen']}")
+            if habit["effect"] in ("misleads", "limits"):
+                print(f"{'':10} {habit['why_it_matters']}; PhaseGate: {habit['handled']}")
         return MEASURED
 
     return run_until_signal(run)

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 import h11
@@ -162,6 +163,13 @@ class Connection:
         except OSError as fault:
             raise ConnectionFailed(fault.strerror or str(fault)) from fault
         return cls(endpoint, transport, wire)
+
+    def tls(self) -> dict[str, Any] | None:
+        """Version of TLS and the end of the certificate; None for a connection in clear."""
+        secured = self._transport.get_extra_info("ssl_object")
+        if secured is None:
+            return None
+        return {"version": secured.version(), "expires": (secured.getpeercert() or {}).get("notAfter")}
 
     @property
     def usable(self) -> bool:

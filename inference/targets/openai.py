@@ -143,6 +143,22 @@ class OpenAITarget:
         """What the server told of the window, for `inference.targets.server_summary`; call after the load."""
         return {"dialect": self.dialect_label, **await self.pages.end()}
 
+    async def tls(self) -> dict[str, Any] | None:
+        """Of a new connection: version and end of the certificate, None in clear; raises ConnectionFailed."""
+        connection = await self._pool.acquire(fresh=True)
+        try:
+            return connection.tls()
+        finally:
+            connection.close()
+
+    async def open_without_key(self) -> bool:
+        """Whether the model list is answered to somebody without the key."""
+        try:
+            found = await fetch(self._pool, "/models", timeout_s=PROBE_TIMEOUT_S)
+        except (ConnectionFailed, TimeoutError):
+            return False
+        return found.status == 200
+
     def tokenize(self, text: str) -> list[int] | None:
         ids = self._tokenize(text) if self._tokenize else None
         return None if ids is None else list(ids)

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ DONE = "[DONE]"
 FAILED_REASONS = frozenset({"error", "abort"})
 MAX_KEPT_EVENTS, MAX_KEPT_CHARS = 8, 2000
 HIGHEST_COUNT = 2**53
+MAX_UNPACKED_BYTES = 16 * 1024 * 1024  # of one read: a few packed bytes can hold much
 RETRY_SECONDS = re.compile(r"[0-9]{1,7}(\.[0-9]{1,9})?")
 
 Tokenize = Callable[[str], Sequence[int] | None]
@@ -39,6 +41,7 @@ class AnswerReader:
         self._running: dict[int, int] = {}  # choice → the server's running count
         self._choice_usage: dict[int, Mapping[str, Any]] = {}
         self._final_usage: list[Mapping[str, Any]] = []
+        self._running_usages = self._visible_reads = 0
 
     @property
     def comments(self) -> int:
@@ -82,6 +85,8 @@ class AnswerReader:
             "done_marker": self.done_seen,
             "usage_on_chunks": len(self._choice_usage),
             "usage_at_the_end": len(self._final_usage),
+            "running_usages": self._running_usages,
+            "visible_reads": self._visible_reads,
         }
         self._count_tokens()
 
@@ -117,7 +122,9 @@ class AnswerReader:
         had_finished = bool(self._finish_reasons)
         shown = [self._choice(ns, choice, whole=whole) for choice in choices]
         risen = self._usage(usage, choices, had_finished) if isinstance(usage, dict) else None
-        if any(visible for visible, _ in shown) or (risen or 0) > 0:
+        visible = any(seen for seen, _ in shown)
+        self._visible_reads += visible
+        if visible or (risen or 0) > 0:
             ids = [count for _, count in shown if count is not None]
             known = sum(ids) if ids and len(ids) == len(shown) else None
             self.trace.reads.append((ns, risen if risen is not None else known))
@@ -163,6 +170,7 @@ class AnswerReader:
         finishing = bool(self._finish_reasons)
         if choices:
             self._choice_usage[index] = usage
+            self._running_usages += 1
         else:
             self._final_usage.append(usage)
         if count is None or (had_finished and not choices):
@@ -232,6 +240,7 @@ class HttpAnswer:
         self._streamed: bool | None = None  # unknown until the first bytes
         self._body: list[bytes] = []
         self._last_ns = 0
+        self._unpacker: Any = None
 
     def take(self, ns: int, event: h11.Event) -> None:
         if isinstance(event, h11.Response):
@@ -246,14 +255,42 @@ class HttpAnswer:
         headers = {name.decode(): value.decode("latin-1") for name, value in response.headers}
         self._trace.headers_ns, self._trace.status = ns, response.status_code
         self._content_type = headers.get("content-type", "").lower()
+        self._unpack(headers.get("content-encoding", "").strip().lower())
+        if response.status_code // 100 == 3 and "location" in headers:
+            self._trace.server["redirected_to"] = headers["location"]
+        if "x-queue-time" in headers:
+            self._trace.server["headers"] = {"x-queue-time": headers["x-queue-time"]}
         if "retry-after" in headers:
             self._trace.server["retry_after"] = headers["retry-after"]
             seconds = headers["retry-after"].strip()
             if RETRY_SECONDS.fullmatch(seconds):
                 self._trace.server["retry_after_s"] = float(seconds)
 
+    def _unpack(self, coding: str) -> None:
+        """An answer packed although `identity` was asked for is read all the same, where it can be."""
+        if coding in ("", "identity"):
+            return
+        self._trace.server["packed"] = coding
+        if coding in ("gzip", "x-gzip", "deflate"):
+            self._unpacker = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        else:
+            self._trace.error = f"the answer is packed ({coding}), although that was not asked for"
+
+    def _unpacked(self, data: bytes) -> bytes:
+        if self._unpacker is None:
+            return data
+        try:
+            return self._unpacker.decompress(data, MAX_UNPACKED_BYTES)
+        except zlib.error as fault:
+            if self._trace.error is None:
+                self._trace.error = f"the packed answer is broken: {fault}"
+            return b""
+
     def _data(self, ns: int, data: bytes) -> None:
         self._last_ns = ns
+        data = self._unpacked(data)
+        if not data:
+            return
         if self._streamed is None:
             by_type = "event-stream" in self._content_type
             by_look = "json" not in self._content_type and not data.lstrip().startswith(b"{")
@@ -268,8 +305,12 @@ class HttpAnswer:
         if trace.status != 200:
             trace.ended = "refused"
             trace.error = error_of_body(body, trace.status or 0)
+            if "redirected_to" in trace.server:
+                trace.error = f"HTTP {trace.status}: the endpoint is at {trace.server['redirected_to']}"
             return
         trace.ended = "orderly"
+        if "html" in self._content_type and not trace.reads and trace.error is None:
+            trace.error = "the endpoint answered an HTML page, not an answer of a model"
         if self._streamed is False:
             self._reader.whole(self._last_ns, body)
 

@@ -1,119 +1,126 @@
 """Which habits an endpoint has: a few small requests, and what was seen of each answer."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from inference.phases import derive
 from inference.records import RequestRecord, Trace
 from inference.requests import CancelRule, GenerationRequest
+from inference.targets.base import TargetInfo
+from inference.targets.habits import (
+    Habit,
+    characters,
+    habit,
+    model_habits,
+    outcome_text,
+    stream_habits,
+    too_long_prompt,
+    unknown_model,
+)
 from inference.targets.openai import OpenAITarget
 
 SCHEMA = "phasegate-conformance/1"
 UNKNOWN_MODEL = "no-such-model"
-EARLY_HEADERS_MS = 5.0  # headers this long before the first token did not wait for it
+#: a prompt beyond the model's length is tried up to this length only; it costs nothing where it is refused
+LONGEST_TRIED_TOKENS = 40_000
+OnStep = Callable[[int, int], None]
+
+#: the requests of one stream each: (name, text, fields)
+STREAMED: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("plain", "Count from one to ten in words.", {"max_tokens": 16}),
+    ("one", "Say yes.", {"max_tokens": 1}),
+    ("chinese", "请用中文说：你好，世界。再写三个表情符号：😀🚀🎉", {"max_tokens": 24}),
+    ("stop", "Count: one, two, three, four, five.", {"max_tokens": 32, "stop": (" ",)}),
+    (
+        "left",
+        "Write a long story.",
+        {"max_tokens": 64, "cancel": CancelRule(phase="decode", after_tokens=2)},
+    ),
+)
 
 
-async def conformance(url: str, model: str, *, api_key: str | None = None) -> dict[str, Any]:
-    """`{"schema", "target", "habits"}`; each habit is `{"name", "seen", "why_it_matters"}`.
+async def conformance(
+    url: str,
+    model: str,
+    *,
+    api_key: str | None = None,
+    endpoint: str = "chat",
+    on_step: OnStep | None = None,
+) -> dict[str, Any]:
+    """`{"schema", "target", "dialect", "habits"}`; a habit is as in `inference.targets.habits`.
 
-    Sends seven requests of a few tokens. Raises TargetUnavailable when the endpoint cannot be reached and
-    InputError for a wrong URL.
+    Sends eight requests of a few tokens; `on_step(done, of)` after each. Raises TargetUnavailable when the
+    endpoint cannot be reached and InputError for a wrong URL.
     """
-    target = OpenAITarget(url, model, api_key=api_key)
-    info = await target.open()
+    steps, done = len(STREAMED) + 3, 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        if on_step:
+            on_step(done, steps)
+
+    options: dict[str, Any] = {"api_key": api_key, "endpoint": endpoint}
+    target = OpenAITarget(url, model, **options)
+    records: dict[str, RequestRecord] = {}
     try:
-        plain = await _ask(target, "plain", "Count from one to ten in words.", max_tokens=16)
-        one = await _ask(target, "one", "Say yes.", max_tokens=1)
-        chinese = await _ask(target, "chinese", "请用中文说：你好，世界。", max_tokens=24)
-        stopped = await _ask(
-            target, "stop", "Count: one, two, three, four, five.", max_tokens=32, stop=(" ",)
-        )
-        left = await _ask(
-            target,
-            "left",
-            "Write a long story.",
-            max_tokens=64,
-            cancel=CancelRule(phase="decode", after_tokens=2),
-        )
+        info = await target.open()
+        for name, text, fields in STREAMED:
+            records[name] = await _ask(target, name, text, **fields)
+            step()
+        long_one = await _too_long(target, info)
+        step()
     finally:
         await target.close()
-    whole = await _once(OpenAITarget(url, model, api_key=api_key, streamed=False), "whole")
-    unknown = await _once(OpenAITarget(url, UNKNOWN_MODEL, api_key=api_key), "unknown")
+    whole = await _once(OpenAITarget(url, model, streamed=False, **options), "whole")
+    step()
+    unknown = await _once(OpenAITarget(url, UNKNOWN_MODEL, **options), "unknown")
+    step()
     return {
         "schema": SCHEMA,
         "target": {"kind": info.kind, "model": info.model, **info.configuration},
-        "habits": [
-            *_stream_habits(plain),
-            _habit("one token", _outcome(one), "a request for one token has no time per output token"),
-            _habit("text of several bytes", _characters(chinese), "half characters must never be shown"),
-            _habit("stop text", _outcome(stopped), "the finish reason tells a stop from a length limit"),
-            _habit("leaving during generation", _outcome(left), "interruption can be measured"),
-            _habit("answer without streaming", _outcome(whole), "it has no first token to observe"),
-            _habit("unknown model", _outcome(unknown), "a wrong model name must not pass for a result"),
-        ],
+        "dialect": target.dialect_label,
+        "habits": [*habits_of(records, model), *_of_refusals(whole, unknown, long_one)],
     }
 
 
-def _stream_habits(record: RequestRecord) -> list[dict[str, Any]]:
-    stream = record.server.get("stream", {})
-    known = [tokens for _, tokens in record.reads if tokens is not None]
-    per_read = f"{min(known)} to {max(known)}" if known else "not told"
-    return [
-        _habit("streamed answer", _outcome(record), "TTFT and TPOT need it"),
-        _habit(
-            "streams",
-            "yes" if record.streamed and len(record.reads) > 1 else "no",
-            "else TTFT is not observed",
-        ),
-        _habit("headers", _headers(record), "early headers say nothing of the first token"),
-        _habit("role-only chunk", "role_ns" in record.detail, "it is no first token"),
-        _habit(
-            "usage at the end", stream.get("usage_at_the_end", 0) > 0, "output tokens by the server's count"
-        ),
-        _habit(
-            "usage on chunks", stream.get("usage_on_chunks", 0) > 0, "shows tokens whose text is held back"
-        ),
-        _habit("tokens in a read", per_read, "TPOT is exact where it is told"),
-        _habit("finish reason", record.finish_reason or "none", "without one an answer is incomplete"),
-        _habit("[DONE] marker", bool(stream.get("done_marker")), "no proof of success by itself"),
-        _habit("comments", stream.get("comments", 0), "keep-alive lines are no output"),
-        _habit("reasoning channel", bool(record.reasoning_text), "its tokens come before the answer"),
-        _habit("cached prompt tokens", record.cached_tokens is not None, "cache hits by request"),
-        _habit("phases told by the server", _server_phases(record), "else queue and prefill are one part"),
-    ]
+def habits_of(records: dict[str, RequestRecord], model: str) -> list[Habit]:
+    """The habits that the streamed answers show, the most telling one for each."""
+    found: dict[str, Habit] = {}
+    for name in ("plain", "chinese"):
+        for one in stream_habits(records[name]):
+            if one["code"] not in found or _weight(one) > _weight(found[one["code"]]):
+                found[one["code"]] = one
+    found["broken_characters"] = characters(records["chinese"])
+    single = records["one"]
+    ended = single.outcome == "success"
+    found["one_token"] = habit("one_token", outcome_text(single), "harmless" if ended else "limits")
+    found["stop_text"] = habit("stop_text", outcome_text(records["stop"]), "harmless")
+    left = records["left"]
+    cancelled = left.outcome == "cancelled"
+    found["leaving"] = habit("leaving", outcome_text(left), "harmless" if cancelled else "limits")
+    return [*found.values(), *model_habits(records["plain"], model)]
 
 
-def _headers(record: RequestRecord) -> str:
-    headers_ns, first_ns = record.detail.get("headers_ns"), record.stamps.get("first_ns")
-    if not isinstance(headers_ns, int) or not isinstance(first_ns, int):
-        return "not observed"
-    lead_ms = (first_ns - headers_ns) / 1e6
-    return (
-        f"{lead_ms:.0f} ms before the first token" if lead_ms > EARLY_HEADERS_MS else "with the first token"
+def _of_refusals(whole: RequestRecord, unknown: RequestRecord, long_one: RequestRecord | None) -> list[Habit]:
+    not_streamed = habit(
+        "not_streamed", outcome_text(whole), "harmless" if whole.outcome == "success" else "limits"
     )
+    found = [not_streamed, unknown_model(unknown)]
+    return found if long_one is None else [*found, too_long_prompt(long_one)]
 
 
-def _server_phases(record: RequestRecord) -> str:
-    return next((name for name in ("metrics", "timings") if record.server.get(name)), "none")
+def _weight(one: Habit) -> int:
+    return ("not_seen", "harmless", "limits", "misleads").index(one["effect"])
 
 
-def _characters(record: RequestRecord) -> str:
-    return "broken characters" if "\ufffd" in record.text else _outcome(record)
-
-
-def _outcome(record: RequestRecord) -> str:
-    parts: list[str] = [record.outcome]
-    if record.finish_reason:
-        parts.append(f"finish reason {record.finish_reason}")
-    if record.status not in (None, 200):
-        parts.append(f"HTTP {record.status}")
-    if record.error:
-        parts.append(record.error)
-    return ", ".join(parts)
-
-
-def _habit(name: str, seen: Any, why_it_matters: str) -> dict[str, Any]:
-    return {"name": name, "seen": seen, "why_it_matters": why_it_matters}
+async def _too_long(target: OpenAITarget, info: TargetInfo) -> RequestRecord | None:
+    """A prompt that cannot fit; None where the longest possible is not told, or is too long to try."""
+    longest = info.max_model_tokens
+    if longest is None or longest > LONGEST_TRIED_TOKENS:
+        return None
+    return await _ask(target, "long", "word " * (longest + 64), max_tokens=1)
 
 
 async def _once(target: OpenAITarget, name: str) -> RequestRecord:
@@ -124,9 +131,10 @@ async def _once(target: OpenAITarget, name: str) -> RequestRecord:
 
 
 async def _ask(target: OpenAITarget, name: str, text: str, **fields: Any) -> RequestRecord:
-    request = GenerationRequest(
-        id=f"conformance-{name}", messages=({"role": "user", "content": text},), **fields
+    content: dict[str, Any] = (
+        {"messages": ({"role": "user", "content": text},)} if target.endpoint == "chat" else {"prompt": text}
     )
+    request = GenerationRequest(id=f"conformance-{name}", **content, **fields)
     now_ns = time.monotonic_ns()
     trace = Trace(request.id, scheduled_ns=now_ns, dispatched_ns=now_ns)
     await target.run(request, trace)

@@ -65,16 +65,21 @@ async def test_calibration_compares_reads_with_writes() -> None:
 async def test_conformance_names_the_habits() -> None:
     simulator = Simulator(TIMES)
     port = await simulator.start(0)
-    found = await conformance(f"http://127.0.0.1:{port}/v1", MODEL)
+    steps: list[tuple[int, int]] = []
+    found = await conformance(
+        f"http://127.0.0.1:{port}/v1", MODEL, on_step=lambda done, of: steps.append((done, of))
+    )
     await simulator.stop()
-    habits = {habit["name"]: habit["seen"] for habit in found["habits"]}
-    assert habits["streams"] == "yes"
-    assert habits["usage at the end"] is True
-    assert habits["role-only chunk"] is False
-    assert habits["[DONE] marker"] is True
-    assert habits["answer without streaming"] == "success, finish reason stop"
-    assert habits["leaving during generation"] == "cancelled"
-    assert "before the first token" in habits["headers"]
+    habits = {habit["code"]: habit for habit in found["habits"]}
+    assert found["dialect"]["name"] == "generic"
+    assert habits["one_piece"]["effect"] == "not_seen"
+    assert habits["no_usage"]["effect"] == "not_seen"
+    assert habits["role_chunk"]["effect"] == "not_seen"
+    assert habits["done_after_failure"]["seen"] == "sent after a complete answer"
+    assert habits["not_streamed"]["seen"] == "success, finish reason stop"
+    assert habits["leaving"]["seen"].startswith("cancelled")
+    assert habits["early_headers"]["effect"] == "misleads"
+    assert steps == [(n, 8) for n in range(1, 9)]
 
 
 async def test_an_endpoint_that_is_not_there_is_unavailable() -> None:
