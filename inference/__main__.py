@@ -2,11 +2,11 @@
 
 import sys
 
-from inference.commands import calibrate, conformance, measure, rescore, simulate, workload
+from inference.commands import calibrate, compare, conformance, measure, rescore, simulate, workload
 from inference.commands.shell import BAD_INPUT, BROKEN, INTERRUPTED, NO_TARGET, Parser, complain
 from inference.errors import InferenceError, InputError, RequestRejected, TargetUnavailable
 
-COMMANDS = (measure, rescore, simulate, calibrate, conformance, workload)
+COMMANDS = (measure, rescore, compare, simulate, calibrate, conformance, workload)
 
 
 def main(arguments: list[str] | None = None) -> int:
