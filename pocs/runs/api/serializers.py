@@ -10,6 +10,7 @@ from pocs.runs.engine_settings import DEFAULTS
 from pocs.runs.exports import readable_line
 from pocs.runs.models import RequestRecord, Run
 from pocs.runs.wording import Sentence, validity_sentences, verdict_of
+from pocs.runs.wording.kinds import statement
 
 
 class ProgressSerializer(serializers.Serializer):
@@ -85,6 +86,9 @@ class RunSerializer(RunItemSerializer):
     validity_reasons = serializers.SerializerMethodField()
     summary = serializers.DictField(allow_null=True, help_text="the fields of summary.json (phasegate-run/1)")
     diagnosis = serializers.SerializerMethodField()
+    kind_findings = serializers.SerializerMethodField(
+        help_text="what the scenario's kind found, in sentences; its figures are in summary.kind"
+    )
     configuration = serializers.DictField(allow_null=True)
     configuration_digest = serializers.CharField(allow_blank=True)
     manifest = serializers.DictField(allow_null=True, help_text="digests of the run's records")
@@ -95,6 +99,9 @@ class RunSerializer(RunItemSerializer):
 
     def get_validity_reasons(self, run: Run) -> SentenceSerializer(many=True):  # type: ignore[valid-type]
         return [_as_json(sentence) for sentence in validity_sentences(run)]
+
+    def get_kind_findings(self, run: Run) -> SentenceSerializer(many=True):  # type: ignore[valid-type]
+        return _kind_findings(run)
 
     def get_diagnosis(self, run: Run) -> dict[str, Any] | None:
         """The verdict with its sentences in the caller's language."""
@@ -108,6 +115,11 @@ class RunSerializer(RunItemSerializer):
             for sentence in verdict.advice
         ]
         return found | {"text": verdict.headline, "findings": findings, "advice": advice}
+
+
+def _kind_findings(run: Run) -> list[dict[str, Any]]:
+    found = (run.summary or {}).get("kind") or {}
+    return [_as_json(statement(item)) for item in found.get("statements", ())]
 
 
 def _as_json(sentence: Sentence) -> dict[str, Any]:

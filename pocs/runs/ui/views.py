@@ -21,8 +21,10 @@ from pocs.runs.rescoring import rescored_of
 from pocs.runs.ui import drawing, figures, request_page, timeline
 from pocs.runs.ui.engine_facts import engine_facts
 from pocs.runs.ui.forms import RunStartForm
+from pocs.runs.ui.outputs import outputs_shown
 from pocs.runs.ui.trails import project_trail, run_trail
 from pocs.runs.wording import limit_lines, validity_texts, verdict_of
+from pocs.runs.wording.kinds import kind_findings_of
 
 RUNS_PER_PAGE = 50
 REQUESTS_PER_PAGE = 100
@@ -130,6 +132,8 @@ def finished_context(run: Run) -> dict[str, Any]:
         "limits": limit_lines(summary),
         "reasons": validity_texts(run),
         "verdict": verdict,
+        "kind": kind_findings_of(run),
+        "outputs": outputs_shown(summary),
         "shares": timeline.drawn_shares(verdict.shares) if verdict else [],
     }
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from pocs.common.templatetags.phasegate import tone
 from pocs.runs.choices import FINAL_STATES, Outcome, RunState
+from pocs.runs.wording.kind_names import STAGES
 
 
 def script_words() -> dict[str, Any]:
@@ -11,5 +12,6 @@ def script_words() -> dict[str, Any]:
     return {
         "states": {state.value: {"label": str(state.label), "tone": tone(state.value)} for state in RunState},
         "outcomes": {item.value: {"label": str(item.label), "tone": tone(item.value)} for item in Outcome},
+        "stages": {name: str(label) for name, label in STAGES.items()},
         "final": [str(state.value) for state in FINAL_STATES],
     }

@@ -61,11 +61,11 @@ def shown(name: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     if name.endswith("_ms"):
-        return _("%(value)s ms") % {"value": _number(value)}
+        return _("%(value)s ms") % {"value": shown_number(value)}
     if name.endswith("_per_second"):
-        return _("%(value)s tokens/s") % {"value": _number(value)}
+        return _("%(value)s tokens/s") % {"value": shown_number(value)}
     share = name.endswith(("share", "_rate")) or name in SHARES
-    return f"{_number(value * 100)} %" if share else _number(value)
+    return f"{shown_number(value * 100)} %" if share else shown_number(value)
 
 
 def shown_value(value: float | None, unit: str) -> str:
@@ -73,9 +73,9 @@ def shown_value(value: float | None, unit: str) -> str:
     if value is None:
         return "—"
     if unit == "share":
-        return f"{_number(value * 100)} %"
+        return f"{shown_number(value * 100)} %"
     templates = {"ms": _("%(value)s ms"), "tokens/s": _("%(value)s tokens/s")}
-    return templates.get(unit, "%(value)s " + unit) % {"value": _number(value)}
+    return templates.get(unit, "%(value)s " + unit) % {"value": shown_number(value)}
 
 
 def _label_of(choices: type[TextChoices]) -> Callable[[str], str]:
@@ -85,8 +85,8 @@ def _label_of(choices: type[TextChoices]) -> Callable[[str], str]:
 def _duration(value: float) -> str:
     """Milliseconds as seconds from one second on."""
     if value >= MS_PER_S:
-        return _("%(value)s s") % {"value": _number(value / MS_PER_S)}
-    return _("%(value)s ms") % {"value": _number(value)}
+        return _("%(value)s s") % {"value": shown_number(value / MS_PER_S)}
+    return _("%(value)s ms") % {"value": shown_number(value)}
 
 
 _NAMED: dict[str, Callable[[Any], str]] = {
@@ -97,7 +97,7 @@ _NAMED: dict[str, Callable[[Any], str]] = {
 }
 
 
-def _number(value: float) -> str:
+def shown_number(value: float) -> str:
     """At most three significant digits below 100, whole numbers above."""
     if isinstance(value, int):
         return number_format(value)

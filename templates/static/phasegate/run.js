@@ -57,6 +57,7 @@ function showProgress(data) {
   if (data.phase) set("phase", words.states[data.phase]?.label ?? data.phase);
   set("count", `${figure(data.done ?? 0, "count")} / ${figure(data.total, "count")}`);
   set("failed", figure(data.failed ?? 0, "count"));
+  if (data.stages > 1) set("stage", `${words.stages[data.stage] ?? data.stage} ${data.stage_number} / ${data.stages}`);
   if (data.elapsed_ms != null) set("elapsed", clock(data.elapsed_ms));
 }
 

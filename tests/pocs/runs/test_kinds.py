@@ -1,4 +1,4 @@
-"""Kinds of scenarios on the site: the choices, their forms and the registry agree, and runs are conducted by it."""
+"""Kinds of scenarios on the site: choices, forms and registry agree, and runs are conducted by it."""
 
 from collections.abc import Callable
 from typing import Any
