@@ -75,3 +75,14 @@ class ReportState(models.TextChoices):
     RUNNING = "running", _("running")
     DONE = "done", _("done")
     FAILED = "failed", _("failed")
+
+
+class ExperimentState(models.TextChoices):
+    RUNNING = "running", _("Running")
+    COMPLETE = "complete", _("Complete")
+    CANCELLED = "cancelled", _("Cancelled")
+
+
+class Side(models.TextChoices):
+    BASELINE = "baseline", _("Baseline")
+    CANDIDATE = "candidate", _("Candidate")

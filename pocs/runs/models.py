@@ -7,12 +7,14 @@ from pocs.common.models import VersionedModel
 from pocs.people.models import User
 from pocs.projects.models import CIToken, Project, ScenarioVersion
 from pocs.runs.choices import (
+    ExperimentState,
     MetricSet,
     Outcome,
     ReportKind,
     ReportState,
     RunOrigin,
     RunState,
+    Side,
     TargetKind,
     Validity,
 )
@@ -264,6 +266,71 @@ class RunArtifact(models.Model):
     class Meta:
         ordering = ["run_id", "name"]
         constraints = [models.UniqueConstraint(fields=["run", "name"], name="artifact_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Experiment(VersionedModel):
+    """A baseline and a candidate that differ in one declared change, run in turns and compared."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="experiments")
+    number = models.PositiveIntegerField()
+    name = models.CharField(_("name"), max_length=160)
+    scenario_version = models.ForeignKey(ScenarioVersion, models.PROTECT, related_name="+")
+    candidate_version = models.ForeignKey(ScenarioVersion, models.PROTECT, related_name="+")
+    baseline_target = models.ForeignKey(Target, models.PROTECT, related_name="+")
+    candidate_target = models.ForeignKey(Target, models.PROTECT, related_name="+")
+    declared_change = models.CharField(max_length=80)  # path of the one setting that differs
+    repeats = models.PositiveSmallIntegerField(_("repeats of each side"))
+    price_per_hour = models.FloatField(_("price of the device per hour"), null=True)
+    state = models.CharField(max_length=10, choices=ExperimentState.choices, default=ExperimentState.RUNNING)
+    result = models.JSONField(null=True)  # `pocs.runs.experimenting.conclusion`
+    rollback_run = models.ForeignKey(Run, models.PROTECT, related_name="+", null=True)
+    started_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [models.UniqueConstraint(fields=["project", "number"], name="experiment_number_once")]
+        indexes = [
+            # the reaper looks for experiments whose runs may all have ended
+            models.Index(fields=["state"], condition=models.Q(state="running"), name="experiment_running"),
+        ]
+
+    def __str__(self) -> str:
+        return f"X{self.number}"
+
+
+class ExperimentRun(models.Model):
+    """One run of an experiment, with its side and its place in the order ABBA."""
+
+    experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="runs")
+    run = models.OneToOneField(Run, models.PROTECT, related_name="experiment_run")
+    side = models.CharField(max_length=10, choices=Side.choices)
+    position = models.PositiveSmallIntegerField()
+
+    class Meta:
+        ordering = ["experiment_id", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["experiment", "position"], name="experiment_position_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.experiment} {self.side} {self.position}"
+
+
+class Baseline(VersionedModel):
+    """Runs of one configuration that later ones are held against; what they differ by is its noise."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="baselines")
+    name = models.CharField(_("name"), max_length=120)
+    runs = models.ManyToManyField(Run, related_name="baselines")
+    noise = models.FloatField(null=True)  # share taken as noise where a single run tells none
+    created_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="baseline_name_once")]
 
     def __str__(self) -> str:
         return self.name
