@@ -15,6 +15,7 @@ from pocs.projects.output_checks import (
     read_quality,
 )
 from pocs.projects.scenario_fields import Reader
+from pocs.projects.scenario_load import LOAD_DEFAULTS, check_load, read_load
 
 PHASES = ("queue", "prefill", "decode")
 LANGUAGES = ("en", "zh", "mixed")
@@ -58,6 +59,15 @@ class ScenarioSpec:
     checks: tuple[Check, ...] = ()
     quality: tuple[QualityItem, ...] = ()
     quality_match: str = "exact"  # exact or contains
+    arrival: str = ""  # shape of load (`scenario_load`)
+    input_lengths: str = ""
+    output_lengths: str = ""
+    turns: int = 1
+    think_time_s: float = 0.0
+    distinct_prefixes: int = 1
+    prefix_share: float = 1.0
+    workload: str = ""
+    too_long: str = "reject"
 
     def as_json(self) -> dict[str, Any]:
         """The form stored in `ScenarioVersion.spec` and hashed; later fields only where not empty."""
@@ -72,7 +82,9 @@ class ScenarioSpec:
         }
         if not self.quality:
             del found["quality_match"]
-        return {name: value for name, value in found.items() if value or name not in LATER_FIELDS}
+        kept = {name: value for name, value in found.items() if value or name not in LATER_FIELDS}
+        absent = object()
+        return {name: value for name, value in kept.items() if value != LOAD_DEFAULTS.get(name, absent)}
 
     @classmethod
     def from_json(cls, data: Any, *, pointer: str = "") -> "ScenarioSpec":
@@ -105,6 +117,7 @@ class ScenarioSpec:
             "quality": tuple(read.objects("quality", read_quality)),
             "quality_match": read.choice("quality_match", MATCHES, default="exact"),
         }
+        values |= read_load(read)
         read.at_most("checks", CHECKS_MAX)
         read.at_most("quality", QUALITY_MAX)
         read.refuse_unknown()
@@ -130,5 +143,6 @@ def _check_together(read: Reader, values: dict[str, Any]) -> None:
         read.concurrency_never_reached(values["requests"], values["concurrency"])
     if values["shared_prefix_tokens"] > values["input_tokens"]:
         read.prefix_longer_than_input(values["input_tokens"])
+    check_load(read, values)
     if only_total(values["limits"]):
         read.total_time_alone()

@@ -31,6 +31,7 @@ from pocs.projects.models import (
     ReadinessItem,
     Scenario,
     ScenarioVersion,
+    WorkloadFile,
 )
 from pocs.projects.states import next_state
 
@@ -251,6 +252,30 @@ def scenario_version_get(actor: Actor, project: Project, slug: str, number: int)
         raise NotFound(_("There is no version %(number)s of “%(slug)s”.") % {"number": number, "slug": slug})
     version.scenario = scenario
     return version
+
+
+def workloads_of(project: Project) -> QuerySet[WorkloadFile]:
+    """The project's request sets and traces, newest first, without their content."""
+    return project.workloads.defer("content")
+
+
+def workload_get(project: Project, pk: int) -> WorkloadFile:
+    """One file of the project; NotFound when it has none of this number."""
+    found = workloads_of(project).filter(pk=pk).select_related("project").first()
+    if found is None:
+        raise NotFound(_("There is no such file in this project."))
+    return found
+
+
+def workload_of(version: ScenarioVersion) -> WorkloadFile | None:
+    """The file a version takes its requests from."""
+    digest = version.spec.get("workload")
+    return workloads_of(version.scenario.project).filter(digest=digest).first() if digest else None
+
+
+def versions_using(workload: WorkloadFile) -> QuerySet[ScenarioVersion]:
+    """The versions of scenarios that take their requests from a file."""
+    return scenario_versions(workload.project).filter(spec__workload=workload.digest)
 
 
 def scenario_versions(project: Project) -> QuerySet[ScenarioVersion]:

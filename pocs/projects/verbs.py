@@ -18,6 +18,9 @@ NAMES = {
     "scenario.version_added": _("added the scenario version"),
     "scenario.approved": _("approved the scenario version"),
     "scenario.retired": _("retired the scenario version"),
+    "workload.uploaded": _("uploaded a request set or trace"),
+    "workload.confirmed": _("confirmed a request set or trace"),
+    "workload.discarded": _("discarded a request set or trace"),
     "token.issued": _("issued a CI token"),
     "token.revoked": _("revoked a CI token"),
 }

@@ -14,8 +14,10 @@ class RunsConfig(AppConfig):
         from pocs.common.audit import name_verbs  # noqa: PLC0415
         from pocs.common.events import register_stream  # noqa: PLC0415
         from pocs.projects.gates import register_gate  # noqa: PLC0415
+        from pocs.projects.workload_port import register_reader  # noqa: PLC0415
         from pocs.runs import gates, rights, streams, tasks, wording  # noqa: F401, PLC0415
         from pocs.runs.ui import sections  # noqa: PLC0415
+        from pocs.runs.workload_reader import CoreReader  # noqa: PLC0415
 
         declare(rights.TABLE)
         register_gate(gates.MATRIX_GATE)
@@ -23,4 +25,5 @@ class RunsConfig(AppConfig):
         register_stream("run", streams.may_follow_run)
         register_stream("matrix", streams.may_follow_matrix)
         name_verbs(wording.VERBS)
+        register_reader(CoreReader())
         sections.register()

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from pocs.projects.api import audit_views, plan_views, scenario_views, token_views, views
+from pocs.projects.api import audit_views, plan_views, scenario_views, token_views, views, workload_views
 
 urlpatterns = [
     path("projects/", views.ProjectsView.as_view(), name="api-projects"),
@@ -40,6 +40,15 @@ urlpatterns = [
         "projects/<int:pk>/declarations/<str:kind>/",
         plan_views.DeclarationView.as_view(),
         name="api-declaration",
+    ),
+    path("projects/<int:pk>/workloads/", workload_views.WorkloadsView.as_view(), name="api-workloads"),
+    path(
+        "projects/<int:pk>/workloads/<int:file>/", workload_views.WorkloadView.as_view(), name="api-workload"
+    ),
+    path(
+        "projects/<int:pk>/workloads/<int:file>/confirm/",
+        workload_views.WorkloadConfirmView.as_view(),
+        name="api-workload-confirm",
     ),
     path("projects/<int:pk>/scenarios/", scenario_views.ScenariosView.as_view(), name="api-scenarios"),
     path(

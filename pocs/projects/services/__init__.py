@@ -22,6 +22,12 @@ from pocs.projects.services.scenarios import (
 )
 from pocs.projects.services.starting import project_clone, project_start
 from pocs.projects.services.tokens import token_issue, token_revoke
+from pocs.projects.services.workloads import (
+    workload_confirm,
+    workload_discard,
+    workload_text,
+    workload_upload,
+)
 
 __all__ = [
     "affected_add",
@@ -43,4 +49,8 @@ __all__ = [
     "scenario_version_retire",
     "token_issue",
     "token_revoke",
+    "workload_confirm",
+    "workload_discard",
+    "workload_text",
+    "workload_upload",
 ]

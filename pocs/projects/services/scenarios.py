@@ -41,7 +41,7 @@ def scenario_create(
         wrong.append(FieldError("/name", "required", _("A scenario needs a name of at most 160 characters.")))
     if kind not in ScenarioKind.values:
         wrong.append(FieldError("/kind", "unknown", _("There is no such kind of scenario.")))
-    body, spec_errors = _read_spec(spec, kind)
+    body, spec_errors = _read_spec(spec, kind, project)
     if wrong or spec_errors:
         raise InvalidInput(_("Some of the scenario's input is wrong."), wrong + spec_errors)
     with transaction.atomic():
@@ -57,7 +57,7 @@ def scenario_version_add(
     project = scenario.project
     policies.require(actor, "scenario.edit", project)
     require_open(project)
-    body, wrong = _read_spec(spec, scenario.kind)
+    body, wrong = _read_spec(spec, scenario.kind, project)
     if wrong:
         raise InvalidInput(_("Some of the scenario's input is wrong."), wrong)
     with transaction.atomic():
@@ -112,7 +112,9 @@ def _set_state(
     return stored
 
 
-def _read_spec(spec: ScenarioSpec | dict[str, Any], kind: str) -> tuple[dict[str, Any], list[FieldError]]:
+def _read_spec(
+    spec: ScenarioSpec | dict[str, Any], kind: str, project: Project
+) -> tuple[dict[str, Any], list[FieldError]]:
     """The stored form of a spec, and what is wrong with it, with pointers below `/spec`."""
     data = spec.as_json() if isinstance(spec, ScenarioSpec) else spec
     try:
@@ -123,8 +125,25 @@ def _read_spec(spec: ScenarioSpec | dict[str, Any], kind: str) -> tuple[dict[str
         text = _("An interruption scenario needs at least one interruption (S5, S11).")
         return {}, [FieldError("/spec/interruptions", "required", text)]
     body = checked.as_json()
-    wrong = options_wrong(kind, body)
+    wrong = options_wrong(kind, body) + _workload_wrong(checked, project)
     return ({}, wrong) if wrong else (body, [])
+
+
+def _workload_wrong(spec: ScenarioSpec, project: Project) -> list[FieldError]:
+    """What is wrong with the file a spec rests on: the project's, looked at, with what is asked of it."""
+    if not spec.workload:
+        return []
+    file = project.workloads.filter(digest=spec.workload).defer("content").first()
+    if file is None:
+        text = _("The project has no request set or trace of this digest.")
+        return [FieldError("/spec/workload", "unknown", text)]
+    if file.confirmed_at is None:
+        text = _("Look at what was read of “%(name)s” and confirm it first.") % {"name": file.name}
+        return [FieldError("/spec/workload", "unconfirmed", text)]
+    if spec.arrival.startswith("trace") and file.report["arrivals"] is None:
+        text = _("“%(name)s” has no times of arrival to replay.") % {"name": file.name}
+        return [FieldError("/spec/arrival", "contradicts", text)]
+    return []
 
 
 def _store_version(actor: Actor, scenario: Scenario, body: dict[str, Any], *, verb: str) -> ScenarioVersion:

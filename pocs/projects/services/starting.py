@@ -12,9 +12,17 @@ from pocs.people import policies
 from pocs.people.roles import ProjectRole
 from pocs.projects.blueprints import BLUEPRINTS, Blueprint
 from pocs.projects.choices import ScenarioState
-from pocs.projects.models import AffectedItem, Declaration, Project, ProjectMember, ReadinessItem
+from pocs.projects.models import (
+    AffectedItem,
+    Declaration,
+    Project,
+    ProjectMember,
+    ReadinessItem,
+    ScenarioVersion,
+)
 from pocs.projects.services.projects import EDITABLE_FIELDS, project_create
 from pocs.projects.services.scenarios import scenario_create
+from pocs.projects.services.workloads import workloads_copy
 
 #: of a project, what its clone begins with; the name is the clone's own
 CLONED_FIELDS = tuple(name for name in EDITABLE_FIELDS if name != "name")
@@ -56,6 +64,12 @@ def project_clone(*, actor: Actor, source: Project, name: str, with_members: boo
         _propose_readiness(actor, project, point.kind, point.basis, point.team_id)
     for row in source.declarations.all():
         _propose_declaration(actor, project, row.kind, row.statement, row.source)
+    rested_on = ScenarioVersion.objects.filter(scenario__project=source).values_list(
+        "spec__workload", flat=True
+    )
+    workloads_copy(
+        actor=actor, source=source, project=project, digests={digest for digest in rested_on if digest}
+    )
     for scenario in source.scenarios.all():
         version = scenario.versions.exclude(state=ScenarioState.RETIRED).order_by("-number").first()
         if version is not None:

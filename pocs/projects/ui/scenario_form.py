@@ -11,9 +11,11 @@ from pocs.common.errors import InvalidInput
 from pocs.common.ui.mixins import add_service_error
 from pocs.projects.choices import ScenarioKind
 from pocs.projects.limits import limit_of_line
+from pocs.projects.models import Project
 from pocs.projects.output_checks import CHECK_KINDS, Check, quality_of_file
 from pocs.projects.scenario_kinds import KIND_FORMS, KindField
 from pocs.projects.scenario_spec import LANGUAGES, ScenarioSpec
+from pocs.projects.ui.load_fields import LoadFields, load_as_typed
 
 _INTERRUPTION = re.compile(
     r"(?P<phase>\w+)(?:\s+every\s+(?P<every>\d+))?(?:\s+after\s+(?P<after>\d+)(?:\s+tokens?)?)?"
@@ -34,6 +36,15 @@ _PLAIN = (
     "seed",
     "timeout_s",
 )
+#: what is asked first: where requests come from, how long they are, how they arrive
+FIELD_ORDER = [
+    "source", "prompts", "workload", "workload_file", "workload_format", "workload_columns",
+    "workload_skip_faulty", "too_long", "language", "distinct_prompts", "input_tokens", "input_lengths",
+    "output_tokens", "output_lengths", "shared_prefix_tokens", "distinct_prefixes", "prefix_share", "turns",
+    "think_time_s", "load_shape", "rate", "gamma_shape", "burst_size", "burst_period_s", "ramp_from",
+    "ramp_to",
+    "ramp_seconds", "steps", "spacing", "speed", "concurrency", "requests", "warmup_requests", "timeout_s",
+]  # fmt: skip
 LANGUAGE_NAMES = {
     "en": gettext_lazy("in English"),
     "zh": gettext_lazy("in Chinese"),
@@ -41,7 +52,7 @@ LANGUAGE_NAMES = {
 }
 
 
-class SpecForm(forms.Form):
+class SpecForm(LoadFields):
     """The spec of one version; half-empty and wrong input is judged by `ScenarioSpec.from_json`."""
 
     input_tokens = forms.IntegerField(label=gettext_lazy("input length (tokens)"))
@@ -51,7 +62,7 @@ class SpecForm(forms.Form):
     rate = forms.FloatField(
         label=gettext_lazy("rate (requests per second)"),
         required=False,
-        help_text=gettext_lazy("Open loop at this rate; empty: closed loop at the concurrency above."),
+        help_text=gettext_lazy("Requests leave at their time whatever the target does (open loop)."),
     )
     warmup_requests = forms.IntegerField(label=gettext_lazy("warm-up requests"), initial=1)
     distinct_prompts = forms.IntegerField(
@@ -126,8 +137,20 @@ class SpecForm(forms.Form):
     )
     quality_drop = forms.BooleanField(label=gettext_lazy("take the quality set out"), required=False)
 
-    def __init__(self, *args: Any, kind: str = "", kept_quality: Any = (), **kwargs: Any) -> None:
+    field_order = FIELD_ORDER
+    pointer_fields = {"/file": "workload_file", "/format": "workload_format", "/arrival": "load_shape",
+                      "/spec/arrival": "load_shape"}  # fmt: skip
+
+    def __init__(
+        self,
+        *args: Any,
+        kind: str = "",
+        kept_quality: Any = (),
+        project: Project | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self.prepare_load(project)
         self.kind, self.kept_quality = kind, list(kept_quality)
         if not self.kept_quality:
             del self.fields["quality_drop"]
@@ -181,6 +204,7 @@ class SpecForm(forms.Form):
 
     def clean(self) -> None:
         """Show what the spec refuses together with what is not filled in, not one after the other."""
+        self.check_load()
         try:
             ScenarioSpec.from_json(self.spec())
         except InvalidInput as error:
@@ -192,6 +216,7 @@ class SpecForm(forms.Form):
         """The spec as typed, for the service to judge."""
         names = (*_PLAIN, "tenants", "applications", "interruptions", "limits", "prompts", "checks")
         spec = {name: self.cleaned_data[name] for name in names if name in self.cleaned_data}
+        spec |= self.load_spec()
         spec["options"] = self._options()
         uploaded = self.cleaned_data.get("quality_file")
         dropped = self.cleaned_data.get("quality_drop")
@@ -219,7 +244,7 @@ class ScenarioForm(SpecForm):
     )
     name = forms.CharField(label=gettext_lazy("name"), max_length=160)
     kind = forms.ChoiceField(label=gettext_lazy("kind"), choices=ScenarioKind.choices)
-    field_order = ["slug", "name", "kind"]
+    field_order = ["slug", "name", "kind", *FIELD_ORDER]
 
 
 def spec_as_typed(data: dict[str, Any]) -> dict[str, Any]:
@@ -237,6 +262,7 @@ def spec_as_typed(data: dict[str, Any]) -> dict[str, Any]:
         "checks": "\n".join(map(_check_as_typed, spec.checks)),
         "quality_match": spec.quality_match,
         **spec.options,
+        **load_as_typed(spec),
     }
 
 

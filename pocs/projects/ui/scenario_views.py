@@ -1,5 +1,7 @@
 """Pages of scenarios and their versions."""
 
+from typing import Any
+
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -9,7 +11,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from pocs.common.ui.mixins import actor_of, page, service_errors, service_messages
 from pocs.projects import selectors, services
 from pocs.projects.scenario_kinds import KIND_FORMS, options_shown
+from pocs.projects.ui.load_fields import SHAPES
 from pocs.projects.ui.scenario_form import LANGUAGE_NAMES, ScenarioForm, SpecForm, spec_as_typed
+from pocs.projects.ui.workload_step import workload_step
 
 
 @require_GET
@@ -33,18 +37,25 @@ def scenario_create(request: HttpRequest, pk: int) -> HttpResponseBase:
     actor = actor_of(request)
     project = selectors.project_get(actor, pk, "scenario.edit")
     kind = request.POST.get("kind") or request.GET.get("kind", "")
-    form = ScenarioForm(request.POST or None, request.FILES or None, kind=kind, initial={"kind": kind})
-    status = 200
+    options: dict[str, Any] = {"kind": kind, "project": project, "initial": {"kind": kind}}
+    form = ScenarioForm(request.POST or None, request.FILES or None, **options)
+    status, preview = 200, None
     if request.method == "POST":
-        status = 400
-        if form.is_valid():
+        form, preview, status = workload_step(request, form, project, ScenarioForm, options)
+        if preview is None and form.is_valid():
             typed = {name: form.cleaned_data[name] for name in ("slug", "name", "kind")}
             with service_errors(form) as call:
                 version = services.scenario_create(actor=actor, project=project, spec=form.spec(), **typed)
             if not call.failed:
                 return redirect("projects:scenario_version", pk, version.scenario.slug, version.number)
             status = call.status
-    context = {"form": form, "project": project, "kinds": KIND_FORMS.values(), "chosen": KIND_FORMS.get(kind)}
+    context = {
+        "form": form,
+        "project": project,
+        "preview": preview,
+        "kinds": KIND_FORMS.values(),
+        "chosen": KIND_FORMS.get(kind),
+    }
     return render(request, "projects/scenario_form.html", context, status=status)
 
 
@@ -56,17 +67,17 @@ def scenario_edit(request: HttpRequest, pk: int, slug: str) -> HttpResponseBase:
     project = selectors.project_get(actor, pk, "scenario.edit")
     scenario = selectors.scenario_get(actor, project, slug)
     last = selectors.newest_version(scenario)
-    form = SpecForm(
-        request.POST or None,
-        request.FILES or None,
-        kind=scenario.kind,
-        kept_quality=last.spec.get("quality") or (),
-        initial=spec_as_typed(last.spec),
-    )
-    status = 200
+    options: dict[str, Any] = {
+        "kind": scenario.kind,
+        "project": project,
+        "kept_quality": last.spec.get("quality") or (),
+        "initial": spec_as_typed(last.spec),
+    }
+    form = SpecForm(request.POST or None, request.FILES or None, **options)
+    status, preview = 200, None
     if request.method == "POST":
-        status = 400
-        if form.is_valid():
+        form, preview, status = workload_step(request, form, project, SpecForm, options)
+        if preview is None and form.is_valid():
             with service_errors(form) as call:
                 version = services.scenario_version_add(actor=actor, scenario=scenario, spec=form.spec())
             if not call.failed:
@@ -77,6 +88,7 @@ def scenario_edit(request: HttpRequest, pk: int, slug: str) -> HttpResponseBase:
         "project": project,
         "scenario": scenario,
         "last": last,
+        "preview": preview,
         "chosen": KIND_FORMS.get(scenario.kind),
     }
     return render(request, "projects/scenario_form.html", context, status=status)
@@ -105,6 +117,8 @@ def scenario_version(request: HttpRequest, pk: int, slug: str, number: int) -> H
         "version": version,
         "versions": version.scenario.versions.all(),
         "typed": spec_as_typed(version.spec),
+        "load_shape": dict(SHAPES).get(version.spec.get("arrival", "").partition(":")[0]),
+        "workload_file": selectors.workload_of(version),
         "about_kind": KIND_FORMS.get(version.scenario.kind),
         "options": options_shown(version.scenario.kind, version.spec),
         "prompt_language": LANGUAGE_NAMES.get(version.spec["language"], version.spec["language"]),

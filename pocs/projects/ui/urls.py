@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from pocs.projects.ui import audit_views, plan_views, scenario_views, token_views, views
+from pocs.projects.ui import audit_views, plan_views, scenario_views, token_views, views, workload_views
 
 app_name = "projects"
 urlpatterns = [
@@ -33,6 +33,13 @@ urlpatterns = [
         "projects/<int:pk>/scenarios/<slug:slug>/<int:number>/state/",
         scenario_views.version_state,
         name="scenario_version_state",
+    ),
+    path("projects/<int:pk>/workloads/", workload_views.workloads, name="workloads"),
+    path("projects/<int:pk>/workloads/<int:file>/", workload_views.workload, name="workload"),
+    path(
+        "projects/<int:pk>/workloads/<int:file>/state/",
+        workload_views.workload_state,
+        name="workload_state",
     ),
     path("projects/<int:pk>/tokens/", token_views.tokens, name="tokens"),
     path("projects/<int:pk>/tokens/<int:token>/revoke/", token_views.token_revoke, name="token_revoke"),

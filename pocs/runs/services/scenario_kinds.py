@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from pocs.common.errors import Conflict
 from pocs.projects.models import ScenarioVersion
 from pocs.projects.scenario_kinds import KIND_FORMS
+from pocs.projects.services import workload_text
 from pocs.runs.choices import TargetKind
 from pocs.runs.models import Run, Target
 from pocs.runs.services.targets import model_path
@@ -31,8 +32,10 @@ def check_runnable(version: ScenarioVersion, target: Target) -> None:
 
 
 def spec_of(run: Run) -> dict[str, Any]:
-    """The scenario's spec as it is measured: a second model by its path on this machine."""
+    """The scenario's spec as it is measured: a second model by its path, the content of its workload file."""
     spec: dict[str, Any] = run.scenario_version.spec
+    if file := spec.get("workload"):
+        spec = spec | {"workload_text": workload_text(run.project.workloads.get(digest=file))}
     if second := _second_model(spec):
         return spec | {"options": spec["options"] | {"second_model": str(model_path(second))}}
     return spec
