@@ -81,9 +81,8 @@ class OpenAITarget:
         configuration: dict[str, Any] = {"url": self._address.url, "endpoint": self.endpoint}
         models = await self._models()
         if models.status in (401, 403):
-            raise TargetUnavailable(
-                f"{self._address.url} refused the key: {error_of_body(models.body, models.status)}"
-            )
+            text = self._without_key(error_of_body(models.body, models.status))
+            raise TargetUnavailable(f"{self._address.url} refused the key: {text}")
         if "server" in models.headers:
             configuration["server"] = models.headers["server"]
         entry = _model_entry(models.body, self.model, configuration) if models.status == 200 else {}
@@ -130,6 +129,7 @@ class OpenAITarget:
             if trace.closed_ns is None:
                 trace.closed_ns = time.monotonic_ns()
             reader.finish()
+            self._hide_key(trace)
 
     async def telemetry(self) -> dict[str, Any]:
         """The server's own figures where its `/metrics` are read; empty otherwise."""
@@ -272,6 +272,16 @@ class OpenAITarget:
         if request.messages is not None:
             raise InputError("messages need the chat endpoint")
         return {"prompt": request.prompt if request.prompt is not None else request.prompt_token_ids}
+
+    def _without_key(self, text: str) -> str:
+        """The text with the key taken out: careless servers say it back in their errors."""
+        return text.replace(self._api_key, "***") if self._api_key else text
+
+    def _hide_key(self, trace: Trace) -> None:
+        if trace.error:
+            trace.error = self._without_key(trace.error)
+        if self._api_key and (kept := trace.server.get("other_events")):
+            trace.server["other_events"] = [self._without_key(text) for text in kept]
 
     def _headers(self, request: GenerationRequest | None) -> list[tuple[str, str]]:
         headers = [("User-Agent", "phasegate")]

@@ -22,6 +22,8 @@ TABLE: Table = {
     "api-run-supersede": {"POST": needs("run.execute", RUN)},
     "api-run-artifact": {"POST": needs("run.execute", RUN)},
     "api-target": {"GET": READS, "PATCH": needs("target.edit", TARGET)},
+    "api-target-reports": {"GET": READS},
+    "api-target-conformance": {"POST": needs("target.edit", TARGET)},
     "api-target-check": {"POST": needs("target.edit", TARGET)},
     "api-target-candidates": {"POST": needs("target.edit", TARGET)},
     "api-matrix": {"GET": READS},
@@ -46,5 +48,7 @@ TABLE: Table = {
     "runs:candidate_new": {"POST": needs("target.edit", PROJECT)},
     "runs:target_new": {"GET": reads("target.edit"), "POST": needs("target.edit", PROJECT)},
     "runs:target_edit": {"GET": reads("target.edit"), "POST": needs("target.edit", PROJECT)},
+    "runs:target_reports": {"GET": READS},
+    "runs:target_conformance": {"POST": needs("target.edit", PROJECT)},
     "runs:target_check": {"POST": needs("target.edit", PROJECT)},
 }

@@ -7,6 +7,7 @@ from inference.targets.base import Target as Measurable
 from inference.targets.openai import OpenAITarget
 from pocs.runs.choices import TargetKind
 from pocs.runs.credentials import unseal
+from pocs.runs.endpoint_settings import options_of
 from pocs.runs.models import Target
 from pocs.runs.seat import seat
 
@@ -23,4 +24,9 @@ def measurable(target: Target, *, run_id: int | None = None) -> Iterator[Measura
 
 def endpoint_target(target: Target) -> OpenAITarget:
     """The endpoint with its credential in clear, for as long as the object lives."""
-    return OpenAITarget(target.location, model=target.model, api_key=unseal(target.credential))
+    return OpenAITarget(
+        target.location,
+        model=target.model,
+        api_key=unseal(target.credential),
+        **options_of(target.endpoint_settings),
+    )

@@ -6,7 +6,7 @@ from typing import Any
 from celery import Task, shared_task, signals
 
 from pocs.runs import execution, services
-from pocs.runs.queue import RUN_EXECUTE_TASK
+from pocs.runs.queue import CONFORMANCE_TASK, RUN_EXECUTE_TASK
 
 logger = logging.getLogger(__name__)
 
@@ -15,6 +15,12 @@ logger = logging.getLogger(__name__)
 def run_execute(self: Task, run_id: int) -> None:
     """Execute a queued run on this worker; a redelivered copy finds the lease taken and does nothing."""
     execution.run_execute(run_id, worker=self.request.hostname or "local")
+
+
+@shared_task(name=CONFORMANCE_TASK)
+def conformance_execute(report_id: int) -> None:
+    """Look at the stream habits of an endpoint."""
+    services.conformance_execute(report_id)
 
 
 @signals.worker_shutting_down.connect

@@ -5,7 +5,16 @@ from typing import Any
 from rest_framework import serializers
 
 from pocs.common.api.serializers import StrictSerializer
-from pocs.runs.choices import MetricSet, Outcome, RunOrigin, RunState, TargetKind, Validity
+from pocs.runs.choices import (
+    MetricSet,
+    Outcome,
+    ReportKind,
+    ReportState,
+    RunOrigin,
+    RunState,
+    TargetKind,
+    Validity,
+)
 from pocs.runs.engine_settings import DEFAULTS
 from pocs.runs.exports import readable_line
 from pocs.runs.models import RequestRecord, Run
@@ -221,6 +230,11 @@ class TargetSerializer(StrictSerializer):
     location = serializers.CharField(max_length=500)
     model = serializers.CharField(max_length=200, required=False, allow_blank=True)
     engine_settings = EngineSettingsField(required=False)
+    endpoint_settings = serializers.DictField(
+        required=False,
+        help_text="of an endpoint: `endpoint` (chat, completions), `streamed`, `metrics_url` (auto, off "
+        "or an address), `device_metrics_url` (a DCGM exporter)",
+    )
     baseline = serializers.IntegerField(
         source="baseline_id",
         read_only=True,
@@ -242,6 +256,7 @@ class TargetChangeSerializer(StrictSerializer):
     location = serializers.CharField(max_length=500, required=False)
     model = serializers.CharField(max_length=200, required=False, allow_blank=True)
     engine_settings = EngineSettingsField(required=False)
+    endpoint_settings = serializers.DictField(required=False)
     credential = serializers.CharField(required=False, allow_blank=True)
 
 
@@ -257,6 +272,23 @@ class TargetCheckSerializer(serializers.Serializer):
     ok = serializers.BooleanField()
     text = serializers.CharField()
     configuration = serializers.DictField()
+    report = serializers.IntegerField(allow_null=True, help_text="the stored report; null for the engine")
+
+
+class TargetReportSerializer(serializers.Serializer):
+    """A stored look at an endpoint: the check before a run, or the habits of its streams."""
+
+    id = serializers.IntegerField()
+    kind = serializers.ChoiceField(choices=ReportKind.choices)
+    state = serializers.ChoiceField(choices=ReportState.choices)
+    target_version = serializers.IntegerField()
+    steps_done = serializers.IntegerField()
+    steps = serializers.IntegerField()
+    ok = serializers.BooleanField(allow_null=True)
+    report = serializers.DictField()
+    error = serializers.CharField(allow_blank=True)
+    created_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
 
 
 class MatrixStartSerializer(StrictSerializer):

@@ -17,6 +17,7 @@ from pocs.runs.api.serializers import (
     MatrixStartSerializer,
     TargetChangeSerializer,
     TargetCheckSerializer,
+    TargetReportSerializer,
     TargetSerializer,
 )
 from pocs.runs.api.views import IDEMPOTENCY_KEY, REFUSED
@@ -24,6 +25,8 @@ from pocs.runs.api.views import IDEMPOTENCY_KEY, REFUSED
 IF_MATCH = OpenApiParameter(
     "If-Match", str, OpenApiParameter.HEADER, required=True, description="The ETag of what you have read."
 )
+
+NEWEST_REPORTS = 20
 
 
 class TargetPages(CursorPages):
@@ -118,6 +121,28 @@ class TargetCandidatesView(ActorAPIView):
             return self.answer(made, TargetSerializer(made).data, 201, Location=location)
 
         return idempotent(request, self.actor, produce)
+
+
+class TargetReportsView(ActorAPIView):
+    @extend_schema(
+        responses=TargetReportSerializer(many=True), summary="Checks and stream habits, newest first"
+    )
+    def get(self, request: Request, pk: int) -> Response:
+        target = selectors.target_get(self.actor, pk)
+        newest = target.reports.order_by("-id")[:NEWEST_REPORTS]
+        return Response(TargetReportSerializer(newest, many=True).data)
+
+
+class TargetConformanceView(ActorAPIView):
+    @extend_schema(
+        request=None,
+        responses={202: TargetReportSerializer} | REFUSED,
+        summary="Look at the stream habits of an endpoint; follow it by its reports",
+    )
+    def post(self, request: Request, pk: int) -> Response:
+        target = selectors.target_get(self.actor, pk)
+        report = services.conformance_start(actor=self.actor, target=target)
+        return Response(TargetReportSerializer(report).data, status=202)
 
 
 class MatricesView(ActorAPIView):

@@ -18,6 +18,12 @@ urlpatterns = [
     path("runs/<int:pk>/artifacts/<str:name>/", views.ArtifactView.as_view(), name="api-run-artifact"),
     path("targets/<int:pk>/", target_views.TargetView.as_view(), name="api-target"),
     path("targets/<int:pk>/check/", target_views.TargetCheckView.as_view(), name="api-target-check"),
+    path("targets/<int:pk>/reports/", target_views.TargetReportsView.as_view(), name="api-target-reports"),
+    path(
+        "targets/<int:pk>/conformance/",
+        target_views.TargetConformanceView.as_view(),
+        name="api-target-conformance",
+    ),
     path(
         "targets/<int:pk>/candidates/",
         target_views.TargetCandidatesView.as_view(),

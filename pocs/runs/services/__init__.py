@@ -5,11 +5,14 @@ from pocs.runs.services.candidates import candidate_create
 from pocs.runs.services.ingest import run_ingest
 from pocs.runs.services.leases import reap_expired_leases, requeue_lost_runs
 from pocs.runs.services.running import matrix_cancel, matrix_start, run_cancel, run_start, run_supersede
-from pocs.runs.services.targets import target_check, target_create, target_update
+from pocs.runs.services.target_reports import conformance_execute, conformance_start, target_check
+from pocs.runs.services.targets import target_create, target_update
 
 __all__ = [
     "artifact_add",
     "candidate_create",
+    "conformance_execute",
+    "conformance_start",
     "matrix_cancel",
     "matrix_start",
     "reap_expired_leases",

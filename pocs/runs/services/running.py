@@ -18,6 +18,7 @@ from pocs.runs.models import MatrixExecution, Run, Target
 from pocs.runs.queue import enqueue
 from pocs.runs.selectors import latest_approved_versions
 from pocs.runs.services.scenario_kinds import check_runnable, runnable
+from pocs.runs.target_reports import check_state
 
 
 def run_start(
@@ -59,6 +60,7 @@ def run_start(
             token_id=actor.token_id,
             tenant=tenant,
             application=application,
+            target_check=check_state(target),
             progress={
                 "phase": RunState.QUEUED,
                 "done": 0,

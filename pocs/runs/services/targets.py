@@ -1,6 +1,5 @@
 """Targets of a project: what is measured, and whether it can be measured at all."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,7 +8,6 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from inference.errors import InferenceError
 from pocs.common import audit
 from pocs.common.actors import Actor
 from pocs.common.errors import Conflict, FieldError, InvalidInput, StaleVersion
@@ -17,9 +15,9 @@ from pocs.people import policies
 from pocs.projects.models import Project
 from pocs.runs.choices import TargetKind
 from pocs.runs.credentials import seal
+from pocs.runs.endpoint_settings import checked_endpoint_settings
 from pocs.runs.engine_settings import checked_settings
 from pocs.runs.models import Target
-from pocs.runs.targets import endpoint_target
 
 
 def target_create(
@@ -31,6 +29,7 @@ def target_create(
     location: str,
     model: str = "",
     engine_settings: dict[str, Any] | None = None,
+    endpoint_settings: dict[str, Any] | None = None,
     credential: str = "",
     baseline: Target | None = None,
 ) -> Target:
@@ -41,6 +40,7 @@ def target_create(
     policies.require(actor, "target.edit", project)
     target = Target(project=project, kind=kind, baseline=baseline)
     _fill(target, name=name, location=location, model=model, engine_settings=engine_settings or {})
+    target.endpoint_settings = _endpoint_settings(target, endpoint_settings)
     target.credential = seal(credential)
     with transaction.atomic():
         target.save()
@@ -59,9 +59,13 @@ def target_update(
     location: str,
     model: str = "",
     engine_settings: dict[str, Any] | None = None,
+    endpoint_settings: dict[str, Any] | None = None,
     credential: str | None = None,
 ) -> Target:
-    """Change a target. `credential` None keeps the stored one, an empty text removes it."""
+    """Change a target. `credential` None keeps the stored one, an empty text removes it.
+
+    A credential is for one server: when the location moves to another one it must be given again.
+    """
     policies.require(actor, "target.edit", target.project)
     with transaction.atomic():
         stored = Target.objects.select_for_update().get(pk=target.pk)
@@ -70,8 +74,13 @@ def target_update(
                 _("Someone else has changed this target meanwhile: look at it again before you save."),
                 current=stored.version,
             )
-        before = _seen(stored)
+        before, server = _seen(stored), _server_of(stored)
         _fill(stored, name=name, location=location, model=model, engine_settings=engine_settings or {})
+        if endpoint_settings is not None:
+            stored.endpoint_settings = _endpoint_settings(stored, endpoint_settings)
+        if credential is None and stored.credential is not None and _server_of(stored) != server:
+            text = _("The stored credential belongs to another server: enter the one for this address.")
+            raise _wrong("/credential", "other_server", text)
         if credential is not None:
             stored.credential = seal(credential)
         stored.version += 1
@@ -85,36 +94,6 @@ def target_update(
             after=_seen(stored),
         )
     return stored
-
-
-def target_check(*, actor: Actor, target: Target) -> dict[str, Any]:
-    """Whether the target can be measured now: `{"ok": bool, "text": one sentence, "configuration": …}`.
-
-    An engine target is checked by its files (nothing is loaded), an endpoint by opening it.
-    """
-    policies.require(actor, "target.edit", target.project)
-    if target.kind == TargetKind.ENGINE:
-        try:
-            model_path(target.location)
-        except InvalidInput as error:
-            return {"ok": False, "text": str(error.errors[0].detail), "configuration": {}}
-        return {"ok": True, "text": _("The model files are there."), "configuration": {}}
-    endpoint = endpoint_target(target)
-
-    async def reach() -> dict[str, Any]:
-        try:
-            return (await asyncio.wait_for(endpoint.open(), timeout=15)).configuration
-        finally:
-            await endpoint.close()
-
-    try:
-        found = asyncio.run(reach())
-    except TimeoutError:
-        text = _("%(url)s did not answer within 15 s.") % {"url": target.location}
-        return {"ok": False, "text": text, "configuration": {}}
-    except InferenceError as error:
-        return {"ok": False, "text": str(error), "configuration": {}}
-    return {"ok": True, "text": _("The endpoint answers and knows the model."), "configuration": found}
 
 
 def model_root() -> Path:
@@ -168,6 +147,18 @@ def _fill(target: Target, *, name: str, location: str, model: str, engine_settin
     else:
         raise _wrong("/kind", "choice", _("A target is either the embedded engine or an endpoint."))
     target.name, target.location, target.model = name, location, model.strip()
+
+
+def _endpoint_settings(target: Target, given: dict[str, Any] | None) -> dict[str, Any]:
+    return checked_endpoint_settings(given or {}) if target.kind == TargetKind.HTTP else {}
+
+
+def _server_of(target: Target) -> tuple[str, str | None, int | None] | None:
+    """Where a credential is sent to."""
+    if target.kind != TargetKind.HTTP:
+        return None
+    parts = urlsplit(target.location)
+    return parts.scheme, parts.hostname, parts.port
 
 
 def _checked_url(location: str) -> str:

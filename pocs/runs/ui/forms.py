@@ -11,7 +11,7 @@ from pocs.common.actors import Actor
 from pocs.projects.models import Project, ScenarioVersion
 from pocs.projects.selectors import approved_versions
 from pocs.runs.choices import TargetKind
-from pocs.runs.engine_settings import CHOICES, DEFAULTS, NGRAM, RANGES, STEP_LIMIT_S
+from pocs.runs.engine_settings import CHOICES, DEFAULTS, NGRAM, RANGES
 from pocs.runs.models import Target
 from pocs.runs.selectors import targets_of
 
@@ -29,9 +29,9 @@ def count_of(name: str, label: Any) -> forms.IntegerField:
     least, most = RANGES[name]
     default = DEFAULTS[name]
     help_text = format_lazy(_("engine's default: {value}"), value=default) if default else _("by the machine")
-    return forms.IntegerField(
-        label=label, min_value=least, max_value=most, required=False, help_text=help_text
-    )
+    # the service refuses what is out of range, with the name and the value
+    widget = forms.NumberInput(attrs={"min": least, "max": most})
+    return forms.IntegerField(label=label, required=False, widget=widget, help_text=help_text)
 
 
 class VersionChoice(forms.ModelChoiceField):
@@ -101,6 +101,26 @@ class TargetForm(forms.Form):
         help_text=_("Sent as a bearer token. Stored encrypted and never shown again."),
     )
     remove_credential = forms.BooleanField(label=_("Remove the stored credential"), required=False)
+    endpoint = forms.ChoiceField(
+        label=_("Asked through"),
+        required=False,
+        choices=[("chat", "chat/completions"), ("completions", "completions")],
+    )
+    not_streamed = forms.BooleanField(
+        label=_("Ask for answers in one piece (no first token is then observed)"), required=False
+    )
+    metrics_url = forms.CharField(
+        label=_("Metrics of the server"),
+        max_length=500,
+        required=False,
+        help_text=_("Empty: /metrics beside the API. “off”: not read. Else the address of the page."),
+    )
+    device_metrics_url = forms.CharField(
+        label=_("Metrics of its GPUs"),
+        max_length=500,
+        required=False,
+        help_text=_("Address of a DCGM exporter, if there is one."),
+    )
     dtype = choice_of("dtype", _("Data type of the weights"))
     speculate = forms.ChoiceField(
         label=_("Speculative decoding"),
@@ -139,8 +159,6 @@ class TargetForm(forms.Form):
     cuda_graphs = choice_of("cuda_graphs", _("CUDA graphs"))
     step_limit_s = forms.FloatField(
         label=_("A step is stuck after (s)"),
-        min_value=STEP_LIMIT_S[0],
-        max_value=STEP_LIMIT_S[1],
         required=False,
         help_text=format_lazy(_("engine's default: {value}"), value=round(DEFAULTS["step_limit_s"])),
     )
@@ -173,6 +191,7 @@ class TargetForm(forms.Form):
             "location": target.location,
             "model": target.model,
             "version": target.version,
+            **TargetForm._endpoint_initial(target),
             **settings,
         }
 
@@ -185,6 +204,24 @@ class TargetForm(forms.Form):
             given["speculate"] = f"{DRAFT}{self.cleaned_data['draft_model']}"
         return {name: value for name, value in given.items() if value not in (None, "")}
 
+    @staticmethod
+    def _endpoint_initial(target: Target) -> dict[str, Any]:
+        stored = target.endpoint_settings
+        return {
+            "endpoint": stored.get("endpoint", "chat"),
+            "not_streamed": stored.get("streamed") is False,
+            "metrics_url": stored.get("metrics_url", ""),
+            "device_metrics_url": stored.get("device_metrics_url", ""),
+        }
+
+    def endpoint_settings(self) -> dict[str, Any]:
+        """How the endpoint is asked; none for the engine."""
+        if self.cleaned_data["kind"] != TargetKind.HTTP:
+            return {}
+        names = ("endpoint", "metrics_url", "device_metrics_url")
+        given: dict[str, Any] = {name: self.cleaned_data.get(name) for name in names}
+        return given | {"streamed": not self.cleaned_data.get("not_streamed")}
+
     def fields_of_target(self) -> dict[str, Any]:
         """What `target_create` and `target_update` take in common."""
         data = self.cleaned_data
@@ -193,4 +230,5 @@ class TargetForm(forms.Form):
             "location": data["location"],
             "model": data["model"],
             "engine_settings": self.engine_settings(),
+            "endpoint_settings": self.endpoint_settings(),
         }

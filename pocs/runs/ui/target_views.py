@@ -15,10 +15,17 @@ from pocs.projects.models import Project
 from pocs.projects.selectors import project_get
 from pocs.runs import selectors, services
 from pocs.runs.candidates import changed_switches
+from pocs.runs.choices import ReportKind, TargetKind
+from pocs.runs.endpoint_wording import check_headline, check_lines
+from pocs.runs.habit_wording import habit_lines
 from pocs.runs.models import Target
+from pocs.runs.target_reports import newest, under_way
 from pocs.runs.ui.forms import TargetForm
 from pocs.runs.ui.switches import switch_groups
 from pocs.runs.ui.trails import Trail, project_trail
+
+#: a page that shows progress asks again after so long
+REFRESH_S = 2
 
 
 def target_trail(project: Project, here: str = "") -> Trail:
@@ -128,7 +135,7 @@ def target_edit(request: HttpRequest, pk: int, target_pk: int) -> HttpResponse:
 @page
 @require_POST
 def target_check(request: HttpRequest, pk: int, target_pk: int) -> HttpResponse:
-    """Say whether the target can be measured now."""
+    """Say whether the target can be measured now; of an endpoint, show the whole report."""
     actor = actor_of(request)
     project = project_get(actor, pk)
     target = target_of(actor, project, target_pk)
@@ -137,4 +144,46 @@ def target_check(request: HttpRequest, pk: int, target_pk: int) -> HttpResponse:
     if not call.failed:
         level = messages.SUCCESS if found["ok"] else messages.ERROR
         messages.add_message(request, level, f"{target.name}: {found['text']}")
+    if target.kind == TargetKind.HTTP:
+        return redirect("runs:target_reports", pk=project.pk, target_pk=target.pk)
     return redirect("runs:targets", pk=project.pk)
+
+
+@page
+@require_GET
+def target_reports(request: HttpRequest, pk: int, target_pk: int) -> HttpResponse:
+    """What is known of an endpoint: its last check, and its stream habits."""
+    actor = actor_of(request)
+    project = project_get(actor, pk)
+    target = target_of(actor, project, target_pk)
+    check = newest(target, ReportKind.CHECK)
+    conformance = newest(target, ReportKind.CONFORMANCE)
+    running = under_way(target)
+    context = {
+        "project": project,
+        "target": target,
+        "trail": target_trail(project, target.name),
+        "may_edit": policies.allowed(actor, "target.edit", project),
+        "check": check,
+        "lines": check_lines(check.report) if check else [],
+        "headline": check_headline(check.report) if check else "",
+        "conformance": conformance,
+        "habits": habit_lines(conformance.report.get("habits") or []) if conformance else [],
+        "under_way": running,
+    }
+    response = render(request, "runs/target_reports.html", context)
+    if running:
+        response["Refresh"] = str(REFRESH_S)
+    return response
+
+
+@page
+@require_POST
+def target_conformance(request: HttpRequest, pk: int, target_pk: int) -> HttpResponse:
+    """Start a look at the stream habits of an endpoint."""
+    actor = actor_of(request)
+    project = project_get(actor, pk)
+    target = target_of(actor, project, target_pk)
+    with service_messages(request):
+        services.conformance_start(actor=actor, target=target)
+    return redirect("runs:target_reports", pk=project.pk, target_pk=target.pk)

@@ -26,5 +26,15 @@ urlpatterns = [
     path("projects/<int:pk>/techniques/candidates/", technique_views.candidate_new, name="candidate_new"),
     path("projects/<int:pk>/targets/new/", target_views.target_new, name="target_new"),
     path("projects/<int:pk>/targets/<int:target_pk>/", target_views.target_edit, name="target_edit"),
+    path(
+        "projects/<int:pk>/targets/<int:target_pk>/reports/",
+        target_views.target_reports,
+        name="target_reports",
+    ),
+    path(
+        "projects/<int:pk>/targets/<int:target_pk>/conformance/",
+        target_views.target_conformance,
+        name="target_conformance",
+    ),
     path("projects/<int:pk>/targets/<int:target_pk>/check/", target_views.target_check, name="target_check"),
 ]

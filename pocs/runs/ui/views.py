@@ -15,6 +15,7 @@ from pocs.people import policies
 from pocs.projects.selectors import approved_versions, project_get
 from pocs.runs import selectors, services
 from pocs.runs.choices import ACTIVE_STATES, Outcome, RunState, Validity
+from pocs.runs.endpoint_wording import run_check_text
 from pocs.runs.models import RequestRecord, Run
 from pocs.runs.recorder import LIVE_WINDOW_S
 from pocs.runs.rescoring import rescored_of
@@ -22,6 +23,7 @@ from pocs.runs.ui import drawing, figures, request_page, timeline
 from pocs.runs.ui.engine_facts import engine_facts
 from pocs.runs.ui.forms import RunStartForm
 from pocs.runs.ui.outputs import outputs_shown
+from pocs.runs.ui.server_card import server_card
 from pocs.runs.ui.trails import project_trail, run_trail
 from pocs.runs.wording import limit_lines, validity_texts, verdict_of
 from pocs.runs.wording.kinds import kind_findings_of
@@ -99,6 +101,7 @@ def run_detail(request: HttpRequest, pk: int) -> HttpResponse:
     context = run_context(actor, run, "overview") | {
         "active": active,
         "tiles": figures.tiles(run.summary),
+        "check_text": run_check_text(run.target_check),
         "legend": timeline.legend(),
     }
     if active:
@@ -126,6 +129,7 @@ def finished_context(run: Run) -> dict[str, Any]:
         ],
         "slowest_span_ms": span_ms,
         "percentiles": figures.percentile_rows(summary),
+        "server": server_card(summary),
         "outcomes": figures.outcome_rows(summary),
         "rescored": rescored_of(run),
         "engine_facts": engine_facts(summary) if summary else [],

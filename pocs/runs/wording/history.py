@@ -20,4 +20,6 @@ VERBS = {
     "matrix.started": gettext_lazy("started the matrix"),
     "target.created": gettext_lazy("added the target"),
     "target.updated": gettext_lazy("changed the target"),
+    "target.checked": gettext_lazy("checked the target"),
+    "target.conformance_started": gettext_lazy("had the stream habits of the target looked at"),
 }

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from inference.errors import TargetUnavailable
 from pocs.common import audit
 from pocs.common.errors import Conflict, InvalidInput, NotFound, NotPermitted, StaleVersion
 from pocs.common.models import AuditEntry, LiveEvent
@@ -19,7 +18,6 @@ from pocs.runs import selectors, services, streams
 from pocs.runs.choices import RunState, TargetKind, Validity
 from pocs.runs.credentials import unseal
 from pocs.runs.models import RequestRecord, Run, Target
-from pocs.runs.services import targets as target_services
 from tests.factories import (
     Cast,
     make_ci_token,
@@ -123,7 +121,7 @@ class TestTargets:
 
     def test_an_update_keeps_or_removes_the_credential_and_guards_the_version(self, cast: Cast) -> None:
         target = create(cast, **ENDPOINT, credential="s3cret")
-        fields = {"name": "T2", "location": "http://gpu-2/v1", "model": "qwen"}
+        fields = {"name": "T2", "location": "http://gpu-1:8000/other/v1", "model": "qwen"}
         actor = cast.contributor.as_actor()
 
         kept = services.target_update(actor=actor, target=target, version=1, **fields)
@@ -140,20 +138,16 @@ class TestTargets:
         with pytest.raises(Conflict):
             create(cast, **ENDPOINT)
 
-    def test_checking_an_endpoint_says_what_is_wrong(
-        self, cast: Cast, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        class Unreachable:
-            async def open(self) -> None:
-                raise TargetUnavailable("cannot reach http://gpu-1:8000/v1")
-
-            async def close(self) -> None: ...
-
-        monkeypatch.setattr(target_services, "endpoint_target", lambda target: Unreachable())
-
-        found = services.target_check(actor=cast.lead.as_actor(), target=create(cast, **ENDPOINT))
-
-        assert (found["ok"], found["text"]) == (False, "cannot reach http://gpu-1:8000/v1")
+    def test_a_credential_never_moves_to_another_server(self, cast: Cast) -> None:
+        target = create(cast, **ENDPOINT, credential="s3cret")
+        moved = {"name": "T", "location": "http://elsewhere:8000/v1", "model": "qwen"}
+        actor = cast.contributor.as_actor()
+        with pytest.raises(InvalidInput) as caught:
+            services.target_update(actor=actor, target=target, version=1, **moved)
+        assert caught.value.errors[0].pointer == "/credential"
+        assert Target.objects.get(pk=target.pk).location == "http://gpu-1:8000/v1"
+        given = services.target_update(actor=actor, target=target, version=1, credential="new", **moved)
+        assert unseal(given.credential) == "new"
 
     def test_who_may_add_targets(self, cast: Cast) -> None:
         for user, error in ((cast.viewer, NotPermitted), (cast.outsider, NotFound)):
