@@ -19,6 +19,7 @@ from pocs.projects.services.scenarios import (
     scenario_version_add,
     scenario_version_approve,
     scenario_version_retire,
+    scenarios_add_missing,
 )
 from pocs.projects.services.starting import project_clone, project_start
 from pocs.projects.services.tokens import token_issue, token_revoke
@@ -47,6 +48,7 @@ __all__ = [
     "scenario_version_add",
     "scenario_version_approve",
     "scenario_version_retire",
+    "scenarios_add_missing",
     "token_issue",
     "token_revoke",
     "workload_confirm",

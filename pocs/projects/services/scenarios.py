@@ -1,6 +1,7 @@
 """Scenarios: their versions are written once, approved, and retired; an edit makes the next one."""
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from django.db import transaction
@@ -15,6 +16,7 @@ from pocs.common.versions import save_version
 from pocs.people import policies
 from pocs.projects.changes import notify_change
 from pocs.projects.choices import ScenarioKind, ScenarioState
+from pocs.projects.matrix_builder import plan_of
 from pocs.projects.models import Project, Scenario, ScenarioVersion
 from pocs.projects.scenario_kinds import options_wrong
 from pocs.projects.scenario_spec import ScenarioSpec
@@ -158,3 +160,25 @@ def _store_version(actor: Actor, scenario: Scenario, body: dict[str, Any], *, ve
     after = {"state": version.state, "number": version.number, "digest": version.digest, "spec": body}
     audit.record(actor=actor, verb=verb, obj=version, project_id=scenario.project_id, after=after)
     return version
+
+
+def scenarios_add_missing(*, actor: Actor, project: Project, slugs: Collection[str]) -> list[ScenarioVersion]:
+    """Create those of the proposals for the matrix that are named, each as a draft to be approved."""
+    policies.require(actor, "scenario.edit", project)
+    require_open(project)
+    with transaction.atomic():
+        Project.objects.select_for_update().get(pk=project.pk)
+        chosen = [one.draft for one in plan_of(project).proposals if one.draft.slug in slugs]
+        if not chosen:
+            raise InvalidInput(_("Choose at least one scenario that is proposed."))
+        return [
+            scenario_create(
+                actor=actor,
+                project=project,
+                slug=draft.slug,
+                name=str(draft.name),
+                kind=draft.kind,
+                spec=draft.spec,
+            )
+            for draft in chosen
+        ]

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from pocs.projects.ui import audit_views, plan_views, scenario_views, token_views, views, workload_views
+from pocs.projects.ui import audit_views, matrix_builder_views, plan_views, scenario_views, token_views, views, workload_views
 
 app_name = "projects"
 urlpatterns = [
@@ -22,6 +22,11 @@ urlpatterns = [
     path("projects/<int:pk>/declarations/", plan_views.declarations, name="declarations"),
     path("projects/<int:pk>/scenarios/", scenario_views.scenarios, name="scenarios"),
     path("projects/<int:pk>/scenarios/new/", scenario_views.scenario_create, name="scenario_create"),
+    path(
+        "projects/<int:pk>/scenarios/missing/",
+        matrix_builder_views.missing_scenarios,
+        name="missing_scenarios",
+    ),
     path("projects/<int:pk>/scenarios/<slug:slug>/", scenario_views.scenario, name="scenario"),
     path("projects/<int:pk>/scenarios/<slug:slug>/edit/", scenario_views.scenario_edit, name="scenario_edit"),
     path(

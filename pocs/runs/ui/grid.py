@@ -3,12 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pocs.common.errors import Missing
+from django.utils.translation import gettext as _
+
+from pocs.common.errors import Missing, Text
 from pocs.projects.choices import ScenarioKind
 from pocs.projects.gates import gates
 from pocs.projects.models import Project, ScenarioVersion
 from pocs.runs import selectors
 from pocs.runs.models import Run
+from pocs.runs.selectors import Coverage
 
 #: guards that speak of the matrix and its runs
 MATRIX_GATES = ("G3", "G4")
@@ -81,3 +84,44 @@ def matrix_missing(project: Project, codes: Iterable[str] = MATRIX_GATES) -> lis
     """What the guards of the matrix still ask of the project."""
     wanted = set(codes)
     return [item for gate in gates() if gate.code in wanted for item in gate.check(project)]
+
+
+@dataclass(frozen=True)
+class ChecklistItem:
+    """One code of the checklist: covered by a run that counts, only planned, or missing."""
+
+    code: str
+    label: Text
+    state: str  # covered, planned or missing
+    runs: tuple[Run, ...] = ()
+
+    @property
+    def state_label(self) -> str:
+        labels = {"covered": _("covered"), "planned": _("planned, not run"), "missing": _("missing")}
+        return labels[self.state]
+
+
+def checklist_of(grid: Grid, covered: Coverage) -> list[ChecklistItem]:
+    """Every kind of scenario and S8–S11 in the order of their codes; no query of its own."""
+    cells = {kind.value: row for kind, row in grid.rows}
+    items = []
+    for kind in ScenarioKind:
+        label = str(kind.label)
+        runs = tuple(cell.counting for cell in cells.get(kind.value, ()) if cell.counting is not None)
+        planned = any(cell.planned for cell in cells.get(kind.value, ()))
+        state = "covered" if runs else "planned" if planned else "missing"
+        name, _bracket, code = label.rstrip(")").rpartition(" (")
+        items.append(ChecklistItem(code, name, state, runs))
+    levels = (
+        ("S8", _("Several input lengths"), "input_tokens"),
+        ("S9", _("Several output lengths"), "output_tokens"),
+        ("S10", _("Several concurrency levels"), "concurrency"),
+    )
+    for code, label, name in levels:
+        planned = len({getattr(column, name) for column in grid.columns}) > 1
+        state = "covered" if len(getattr(covered, name)) > 1 else "planned" if planned else "missing"
+        items.append(ChecklistItem(code, label, state))
+    left = any(cell.planned for cell in cells.get(ScenarioKind.INTERRUPTION.value, ()))
+    state = "covered" if covered.interruptions else "planned" if left else "missing"
+    items.append(ChecklistItem("S11", _("At least one interruption"), state, covered.interruptions))
+    return sorted(items, key=lambda item: (item.code[0] != "S", int(item.code[1:])))

@@ -18,7 +18,7 @@ from pocs.runs import selectors, services
 from pocs.runs.choices import ACTIVE_STATES, RunState
 from pocs.runs.models import MatrixExecution, Run
 from pocs.runs.ui.forms import MatrixStartForm
-from pocs.runs.ui.grid import grid_of, matrix_missing
+from pocs.runs.ui.grid import checklist_of, grid_of, matrix_missing
 from pocs.runs.ui.trails import project_trail
 from pocs.runs.ui.words import script_words
 
@@ -58,12 +58,15 @@ def matrix_page(
     request: HttpRequest, actor: Actor, project: Project, form: MatrixStartForm, status: int = 200
 ) -> HttpResponse:
     """The matrix page around `form`."""
+    grid, coverage = grid_of(project), selectors.coverage(project)
     context = {
         "project": project,
         "trail": [*project_trail(project), (_("Matrix"), "")],
         "form": form,
-        "grid": grid_of(project),
-        "coverage": selectors.coverage(project),
+        "grid": grid,
+        "coverage": coverage,
+        "checklist": checklist_of(grid, coverage),
+        "may_edit_scenarios": policies.allowed(actor, "scenario.edit", project),
         "missing": matrix_missing(project),
         "versions": selectors.latest_approved_versions(project),
         "targets": list(selectors.targets_of(actor, project)),
