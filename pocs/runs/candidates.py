@@ -27,11 +27,13 @@ def measured_against_baseline(target: Target) -> bool:
 
 def changed_switches(target: Target) -> list[str]:
     """The switches in which a candidate differs from its baseline now; how to guess counts as one switch."""
-    baseline = target.baseline
-    if baseline is None:
-        return []
-    found = [] if target.location == baseline.location else ["location"]
-    return [*found, *_different(target.engine_settings, baseline.engine_settings)]
+    return [] if target.baseline is None else changed_between(target, target.baseline)
+
+
+def changed_between(one: Target, other: Target) -> list[str]:
+    """The switches in which two targets of the engine differ as they are stored."""
+    found = [] if one.location == other.location else ["location"]
+    return [*found, *_different(one.engine_settings, other.engine_settings)]
 
 
 def switches_between(a: Run, b: Run) -> list[str]:

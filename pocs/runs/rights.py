@@ -3,16 +3,22 @@
 from pocs.common.access import Table
 from pocs.people.access import SIGNED_IN, behind, needs, reads
 from pocs.projects.models import Project
-from pocs.runs.models import MatrixExecution, Run, Target
+from pocs.runs.models import Experiment, MatrixExecution, Run, Target
 
 PROJECT, RUN = behind(Project), behind(Run, "project")
 TARGET, MATRIX = behind(Target, "project"), behind(MatrixExecution, "project")
+EXPERIMENT = behind(Experiment, "project")
 READS = reads()
 
 TABLE: Table = {
     "api-runs": {"GET": READS, "POST": needs("run.execute", PROJECT)},
     "api-targets": {"GET": READS, "POST": needs("target.edit", PROJECT)},
     "api-matrices": {"POST": needs("run.execute", PROJECT)},
+    "api-experiments": {"GET": READS, "POST": needs("run.execute", PROJECT)},
+    "api-experiment": {"GET": READS},
+    "api-experiment-cancel": {"POST": needs("run.cancel", EXPERIMENT)},
+    "api-baselines": {"GET": READS, "POST": needs("run.execute", PROJECT)},
+    "api-regression": {"GET": READS, "POST": READS},
     "api-run": {"GET": READS},
     "api-run-requests": {"GET": READS},
     "api-run-records": {"GET": READS},
@@ -39,6 +45,10 @@ TABLE: Table = {
     "runs:list": {"GET": READS},
     "runs:start": {"GET": reads("run.execute"), "POST": needs("run.execute", PROJECT)},
     "runs:compare": {"GET": READS},
+    "runs:experiments": {"GET": READS},
+    "runs:experiment_new": {"GET": reads("run.execute"), "POST": needs("run.execute", PROJECT)},
+    "runs:experiment": {"GET": READS},
+    "runs:experiment_cancel": {"POST": needs("run.cancel", PROJECT)},
     "runs:matrix": {"GET": READS},
     "runs:matrix_start": {"POST": needs("run.execute", PROJECT)},
     "runs:matrix_detail": {"GET": READS},

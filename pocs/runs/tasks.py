@@ -31,7 +31,9 @@ def _let_go(**kwargs: Any) -> None:
 
 @shared_task(name="pocs.runs.tasks.reap")
 def reap() -> None:
-    """Interrupt runs whose worker died and send lost runs to the queue again."""
+    """Interrupt runs whose worker died, send lost runs again, and conclude experiments that have ended."""
     reaped, requeued = services.reap_expired_leases(), services.requeue_lost_runs()
+    if concluded := services.experiments_conclude():
+        logger.info("concluded experiments %s", concluded)
     if reaped or requeued:
         logger.warning("reaper: interrupted runs %s, sent again runs %s", reaped, requeued)

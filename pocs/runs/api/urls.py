@@ -2,11 +2,22 @@
 
 from django.urls import path
 
-from pocs.runs.api import record_views, target_views, views
+from pocs.runs.api import experiment_views, record_views, target_views, views
 
 urlpatterns = [
     path("projects/<int:pk>/runs/", views.RunsView.as_view(), name="api-runs"),
     path("projects/<int:pk>/targets/", target_views.TargetsView.as_view(), name="api-targets"),
+    path(
+        "projects/<int:pk>/experiments/", experiment_views.ExperimentsView.as_view(), name="api-experiments"
+    ),
+    path("projects/<int:pk>/baselines/", experiment_views.BaselinesView.as_view(), name="api-baselines"),
+    path("experiments/<int:pk>/", experiment_views.ExperimentView.as_view(), name="api-experiment"),
+    path(
+        "experiments/<int:pk>/cancel/",
+        experiment_views.ExperimentCancelView.as_view(),
+        name="api-experiment-cancel",
+    ),
+    path("baselines/<int:pk>/regression/", experiment_views.RegressionView.as_view(), name="api-regression"),
     path("projects/<int:pk>/matrices/", target_views.MatricesView.as_view(), name="api-matrices"),
     path("runs/<int:pk>/", views.RunView.as_view(), name="api-run"),
     path("runs/<int:pk>/requests/", views.RequestsView.as_view(), name="api-run-requests"),

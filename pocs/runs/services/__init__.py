@@ -2,17 +2,33 @@
 
 from pocs.runs.services.artifacts import artifact_add
 from pocs.runs.services.candidates import candidate_create
+from pocs.runs.services.experiments import (
+    baseline_create,
+    experiment_cancel,
+    experiment_link_rollback,
+    experiment_start,
+    experiments_conclude,
+)
 from pocs.runs.services.ingest import run_ingest
 from pocs.runs.services.leases import reap_expired_leases, requeue_lost_runs
 from pocs.runs.services.running import matrix_cancel, matrix_start, run_cancel, run_start, run_supersede
-from pocs.runs.services.target_reports import conformance_execute, conformance_start, target_check
+from pocs.runs.services.target_reports import (
+    conformance_execute,
+    conformance_start,
+    target_check,
+)
 from pocs.runs.services.targets import target_create, target_update
 
 __all__ = [
     "artifact_add",
+    "baseline_create",
     "candidate_create",
     "conformance_execute",
     "conformance_start",
+    "experiment_cancel",
+    "experiment_link_rollback",
+    "experiment_start",
+    "experiments_conclude",
     "matrix_cancel",
     "matrix_start",
     "reap_expired_leases",

@@ -5,15 +5,18 @@ from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
+from inference.comparison.load import offered_load
 from pocs.common.errors import NotFound
 from pocs.common.ui.mixins import actor_of, page
 from pocs.projects.selectors import project_get
 from pocs.runs import selectors
 from pocs.runs.candidates import switches_between
 from pocs.runs.choices import RunState
+from pocs.runs.experimenting import stated
 from pocs.runs.ui import comparison
 from pocs.runs.ui.grid import HEAVY
 from pocs.runs.ui.trails import project_trail
+from pocs.runs.wording.experiments import load_text
 
 
 @page
@@ -41,6 +44,7 @@ def compare(request: HttpRequest, pk: int) -> HttpResponse:
     }
     if len(chosen) == 2:
         context |= {
+            "load": load_text({"load": offered_load([stated(chosen["a"])], [stated(chosen["b"])]).as_json()}),
             "figures": comparison.compared_figures(chosen["a"], chosen["b"]),
             "switches": switches_between(chosen["a"], chosen["b"]),
             "differences": comparison.configuration_differences(chosen["a"], chosen["b"]),

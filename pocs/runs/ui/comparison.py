@@ -1,15 +1,13 @@
 """Two runs side by side: their percentiles with differences, and what differed in the configuration."""
 
 import json
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from inference.comparison.configuration import differences
+from pocs.runs.experimenting import settings_of
 from pocs.runs.models import Run
 from pocs.runs.ui.figures import phase_names
-
-#: keys that differ between any two runs and explain nothing
-UNINTERESTING = ("started", "finished", "at", "load_1m", "pid", "hostname_run")
 
 
 @dataclass(frozen=True)
@@ -65,24 +63,12 @@ class ConfigurationDifference:
 
 def configuration_differences(a: Run, b: Run) -> list[ConfigurationDifference]:
     """Every setting, of the scenario and of the target, that the two runs do not share."""
-    left = dict(leaves({"scenario": a.scenario_version.spec, "configuration": a.configuration or {}}))
-    right = dict(leaves({"scenario": b.scenario_version.spec, "configuration": b.configuration or {}}))
     return [
-        ConfigurationDifference(path, _readable(left.get(path)), _readable(right.get(path)))
-        for path in sorted(left.keys() | right.keys())
-        if left.get(path) != right.get(path) and path.rsplit(".", 1)[-1] not in UNINTERESTING
+        ConfigurationDifference(found.path, _readable(found.baseline), _readable(found.candidate))
+        for found in differences(settings_of(a), settings_of(b))
     ]
 
 
 def _readable(value: Any) -> Any:
     """A list or a truth value as JSON, as the scenario's page shows it; the rest as it is."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | bool) else value
-
-
-def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(dotted path, value) of everything that is not a mapping."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from leaves(inner, f"{path}.{key}" if path else str(key))
-    else:
-        yield path, value

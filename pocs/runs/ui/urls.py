@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from pocs.runs.ui import compare_views, matrix_views, record_views, target_views, technique_views, views
+from pocs.runs.ui import (
+    compare_views,
+    experiment_views,
+    matrix_views,
+    record_views,
+    target_views,
+    technique_views,
+    views,
+)
 
 app_name = "runs"
 
@@ -17,6 +25,14 @@ urlpatterns = [
     path("projects/<int:pk>/runs/", views.run_list, name="list"),
     path("projects/<int:pk>/runs/start/", views.run_start, name="start"),
     path("projects/<int:pk>/runs/compare/", compare_views.compare, name="compare"),
+    path("projects/<int:pk>/experiments/", experiment_views.experiments, name="experiments"),
+    path("projects/<int:pk>/experiments/new/", experiment_views.experiment_new, name="experiment_new"),
+    path("projects/<int:pk>/experiments/<int:number>/", experiment_views.experiment, name="experiment"),
+    path(
+        "projects/<int:pk>/experiments/<int:number>/cancel/",
+        experiment_views.experiment_cancel,
+        name="experiment_cancel",
+    ),
     path("projects/<int:pk>/matrix/", matrix_views.matrix, name="matrix"),
     path("projects/<int:pk>/matrix/start/", matrix_views.matrix_start, name="matrix_start"),
     path("projects/<int:pk>/matrix/<int:number>/", matrix_views.matrix_detail, name="matrix_detail"),
