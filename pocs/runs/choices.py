@@ -86,3 +86,9 @@ class ExperimentState(models.TextChoices):
 class Side(models.TextChoices):
     BASELINE = "baseline", _("Baseline")
     CANDIDATE = "candidate", _("Candidate")
+
+
+class AnswerVerdict(models.TextChoices):
+    OPEN = "open", _("Not judged yet")
+    ACCEPTED = "accepted", _("Accepted")
+    REFUSED = "refused", _("Refused")

@@ -7,6 +7,7 @@ from pocs.common.models import VersionedModel
 from pocs.people.models import User
 from pocs.projects.models import CIToken, Project, ScenarioVersion
 from pocs.runs.choices import (
+    AnswerVerdict,
     ExperimentState,
     MetricSet,
     Outcome,
@@ -334,3 +335,44 @@ class Baseline(VersionedModel):
 
     def __str__(self) -> str:
         return self.name
+
+
+class AnswerSample(models.Model):
+    """Answers drawn by a seed, some of each scenario, for people to accept or refuse (Q14)."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="answer_samples")
+    number = models.PositiveIntegerField()
+    seed = models.CharField(max_length=64)
+    per_scenario = models.PositiveSmallIntegerField()
+    drawn_by = models.ForeignKey(User, models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [models.UniqueConstraint(fields=["project", "number"], name="answer_sample_number_once")]
+
+    def __str__(self) -> str:
+        return f"A{self.number}"
+
+
+class SampledAnswer(VersionedModel):
+    """One answer of a sample as it was when it was drawn, and what was said of it."""
+
+    sample = models.ForeignKey(AnswerSample, models.CASCADE, related_name="answers")
+    run = models.ForeignKey(Run, models.PROTECT, related_name="+")
+    request_index = models.PositiveIntegerField()
+    prompt = models.TextField()
+    answer = models.TextField()
+    verdict = models.CharField(max_length=8, choices=AnswerVerdict.choices, default=AnswerVerdict.OPEN)
+    reason = models.TextField(blank=True)
+    judged_by = models.ForeignKey(User, models.PROTECT, related_name="+", null=True)
+    judged_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["sample_id", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["sample", "run", "request_index"], name="sampled_answer_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.sample}: {self.run} #{self.request_index}"
