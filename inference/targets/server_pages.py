@@ -13,6 +13,7 @@ from inference.telemetry.dcgm import NAMES, device_sample
 from inference.telemetry.prometheus import parse
 
 SCRAPE_TIMEOUT_S = 2.0
+MAX_PAGE_BYTES = 8 * 1024 * 1024
 #: after the load, scrapes are repeated until the counters stand still, so often and so far apart
 SETTLE_SCRAPES, SETTLE_EVERY_S = 5, 0.2
 AUTO = "auto"
@@ -35,7 +36,9 @@ class MetricsPage:
     async def text(self) -> tuple[str, Fetched]:
         """The page; raises PageUnreadable with one sentence."""
         try:
-            found = await fetch(self._pool, "", self._headers, timeout_s=SCRAPE_TIMEOUT_S)
+            found = await fetch(
+                self._pool, "", self._headers, timeout_s=SCRAPE_TIMEOUT_S, max_bytes=MAX_PAGE_BYTES
+            )
         except TimeoutError as fault:
             raise PageUnreadable(f"{self.url} did not answer within {SCRAPE_TIMEOUT_S:g} s") from fault
         except ConnectionFailed as fault:

@@ -35,13 +35,18 @@ class Seen:
 
 
 Choose = Callable[[dict[str, Any], int], Script]
+Pages = dict[str, Callable[[], Script]]
 
 
 class FakeServer:
-    """`choose(body, n)` gives the script of the n-th POST; GET /v1/models answers with `models`."""
+    """`choose(body, n)` gives the script of the n-th POST; a GET gets its page, else `models`."""
 
-    def __init__(self, choose: Choose, *, models: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, choose: Choose, *, models: dict[str, Any] | None = None, pages: Pages | None = None
+    ) -> None:
         self._choose = choose
+        self._pages = pages or {}
+        self.got: list[tuple[str, dict[str, str]]] = []  # path and headers of each GET
         self._models = models
         self.seen: list[Seen] = []
         self.running = self.peak = 0
@@ -81,6 +86,10 @@ class FakeServer:
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         received_ns = time.monotonic_ns()
         if method == "GET":
+            self.got.append((path, headers))
+            if path in self._pages:
+                await self._write(writer, self._pages[path](), None, received_ns)
+                return True
             listed = json.dumps(self._models or {"data": []}).encode()
             await self._write(
                 writer, Script([(0, listed)], content_type="application/json"), None, received_ns
