@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pocs.runs.techniques import Change
+from pocs.runs.techniques import WORKS, Change
 
 PATH = Path(__file__).parent / "data" / "switch_effects.json"
 
@@ -47,6 +47,11 @@ class Effect:
     tpot_p50_ms: tuple[float | None, float | None]
     tpot_p99_ms: tuple[float | None, float | None]
     same_answers: float | None
+
+    @property
+    def work(self) -> str:
+        """What was computed, in words."""
+        return str(WORKS.get(self.workload, self.workload))
 
     @property
     def same(self) -> int | None:

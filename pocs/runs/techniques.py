@@ -192,6 +192,16 @@ TECHNIQUES = (
         changes=(),
     ),
 )
+#: the benchmark's workloads by their names there (`benchmarks/workloads.py`, `benchmarks/switches.py`)
+WORKS = {
+    "single": _("one stream"),
+    "decode": _("short prompts, many at once"),
+    "prefill": _("long prompts"),
+    "prefix": _("prompts with a shared beginning"),
+    "mixed": _("mixed lengths, many at once"),
+    "quoting": _("an answer that quotes its prompt"),
+    "writing": _("an answer that is new"),
+}
 #: settings of the engine that say where and how it computes; none of T1–T6
 COMPUTING = ("device", "kernels", "threads", "cuda_graphs", "step_limit_s")
 

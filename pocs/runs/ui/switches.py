@@ -61,15 +61,15 @@ def shortly(effect: Effect) -> str:
     """One effect in a few words, by processor time."""
     shown = {
         "change": effect.change.text,
-        "work": effect.workload,
+        "work": effect.work,
         "ratio": number_format(round(effect.cpu_ratio.median, 2), 2),
         "n": effect.pairs,
     }
     before_ms, after_ms = effect.tpot_p99_ms
     if effect.change.setting not in TRADED or before_ms is None or after_ms is None:
-        return _("%(change)s on %(work)s: %(ratio)s× as fast (n = %(n)s)") % shown
+        return _("%(change)s: %(work)s %(ratio)s× as fast (n = %(n)s)") % shown
     shown |= {"before": number_format(round(before_ms)), "after": number_format(round(after_ms))}
-    text = _("%(change)s on %(work)s: %(ratio)s× as fast (n = %(n)s), TPOT p99 %(before)s → %(after)s ms")
+    text = _("%(change)s: %(work)s %(ratio)s× as fast (n = %(n)s), TPOT p99 %(before)s → %(after)s ms")
     return text % shown
 
 

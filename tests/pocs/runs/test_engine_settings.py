@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 
 from inference.engine.options import EngineOptions
+from inference.targets.base import TargetInfo
 from inference.targets.embedded import EngineTarget
+from pocs.common.canonical import digest
 from pocs.common.errors import FieldError, InvalidInput
+from pocs.projects.models import Project
 from pocs.runs.engine_settings import CHOICES, DEFAULTS, RANGES, checked_settings
+from pocs.runs.execution import configuration_of
+from tests.factories import make_run, make_target
 
 EVERY_SWITCH = {
     "device": "cuda:1",
@@ -103,3 +108,15 @@ def test_choices_and_ranges_are_what_the_engine_takes(tmp_path: Path) -> None:
             EngineOptions(path=str(tmp_path), **{name: value})
     for name, (least, _most) in RANGES.items():
         EngineOptions(path=str(tmp_path), **{name: least})
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", sorted(EVERY_SWITCH))
+def test_every_switch_is_part_of_the_digest_of_a_runs_configuration(project: Project, name: str) -> None:
+    run = make_run(project, target=make_target(project), records=False)
+    info = TargetInfo("engine", "model", {"model_digest": "d"}, 100)
+    plain = digest(configuration_of(run, info))
+    assert run.target is not None
+    run.target.engine_settings = {name: EVERY_SWITCH[name]}
+
+    assert digest(configuration_of(run, info)) != plain

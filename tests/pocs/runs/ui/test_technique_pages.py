@@ -119,3 +119,34 @@ def test_a_comparison_of_several_changed_switches_is_warned_about(
     assert "cannot tell which" not in viewer.get(url, {"a": plain, "b": one}).content.decode()
     html = viewer.get(url, {"a": plain, "b": two}).content.decode()
     assert "differ in 2 switches (dtype, max_batch)" in html
+
+
+def test_a_number_out_of_range_is_said_with_its_name_and_value_and_kept(
+    cast: Cast, project: Project, page_as: PageAs, model_folder: Path
+) -> None:
+    data = {"name": "e", "kind": "engine", "location": "small", "threads": "5000", "speculate": "ngram"}
+    answer = page_as(cast.lead).post(reverse("runs:target_new", args=[project.pk]), data)
+    html = answer.content.decode()
+    assert answer.status_code == 400
+    assert "threads is a whole number from 1 to 1024, not “5000”." in html
+    assert 'value="5000"' in html
+
+
+def test_a_draft_model_comes_back_into_its_field(
+    cast: Cast, project: Project, page_as: PageAs, model_folder: Path
+) -> None:
+    data = {
+        "name": "e",
+        "kind": "engine",
+        "location": "small",
+        "speculate": "draft",
+        "draft_model": "small",
+        "speculate_tokens": "3",
+    }
+    lead = page_as(cast.lead)
+    assert lead.post(reverse("runs:target_new", args=[project.pk]), data).status_code == 302
+    target = Target.objects.get(project=project)
+    assert target.engine_settings == {"speculate": f"draft:{model_folder}", "speculate_tokens": 3}
+    html = lead.get(reverse("runs:target_edit", args=[project.pk, target.pk])).content.decode()
+    assert f'value="{model_folder}"' in html
+    assert '<option value="draft" selected>' in html
