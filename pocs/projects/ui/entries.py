@@ -47,6 +47,7 @@ FIELD_NAMES: dict[str, Text] = {
     "active": gettext_lazy("active"),
     "allowed_addresses": gettext_lazy("allowed addresses"),
     "at": gettext_lazy("at"),
+    "baseline": gettext_lazy("baseline"),
     "comment": gettext_lazy("comment"),
     "commit": gettext_lazy("commit"),
     "confirmed_by": gettext_lazy("confirmed by"),
