@@ -13,6 +13,7 @@ from inference.targets.dialects import phases_of_answer
 Effect = Literal["misleads", "limits", "harmless", "not_seen"]
 Habit = dict[str, Any]
 
+EARLIER_MS = 1.0  # a role chunk in the same read as the first token misleads nobody
 EARLY_MS = 5.0  # headers or a role chunk this long before the first token did not come with it
 
 #: code → (name, how it misleads or what it limits, what PhaseGate does about it)
@@ -186,8 +187,9 @@ def _first_token_habits(record: RequestRecord) -> list[Habit]:
         found.append(habit("late_headers", f"{lead_ms:.1f} ms before", "harmless", lead_ms=lead_ms))
     if isinstance(role_ns, int):
         role_ms = (first_ns - role_ns) / 1e6
+        effect: Effect = "misleads" if role_ms > EARLIER_MS else "harmless"
         found.append(
-            habit("role_chunk", f"{role_ms:.1f} ms before the first token", "misleads", lead_ms=role_ms)
+            habit("role_chunk", f"{role_ms:.1f} ms before the first token", effect, lead_ms=role_ms)
         )
     else:
         found.append(habit("role_chunk", "no", "not_seen"))
