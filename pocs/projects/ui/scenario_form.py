@@ -16,6 +16,7 @@ from pocs.projects.output_checks import CHECK_KINDS, Check, quality_of_file
 from pocs.projects.scenario_kinds import KIND_FORMS, KindField
 from pocs.projects.scenario_spec import LANGUAGES, ScenarioSpec
 from pocs.projects.ui.load_fields import LoadFields, load_as_typed
+from pocs.projects.ui.scenario_sections import Section, sections_of
 
 _INTERRUPTION = re.compile(
     r"(?P<phase>\w+)(?:\s+every\s+(?P<every>\d+))?(?:\s+after\s+(?P<after>\d+)(?:\s+tokens?)?)?"
@@ -158,6 +159,10 @@ class SpecForm(LoadFields):
         self.options = form.fields if form else ()
         for option in self.options:
             self.fields[option.name] = _option_field(option)
+
+    def sections(self) -> list[Section]:
+        """The fields as the page groups them."""
+        return sections_of(self)
 
     def clean_checks(self) -> list[Any]:
         """Lines like `contains: refund` as objects."""
