@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from inference.errors import InputError
@@ -10,7 +9,7 @@ from inference.workload.reading.items import Item, Skipped, Workload
 
 SCHEMA = "phasegate-workload/1"
 
-_DEFAULTS = asdict(Item(line=0, id=""))
+_DEFAULTS = dict(vars(Item(line=0, id="")))
 
 
 def to_text(workload: Workload) -> str:
@@ -48,7 +47,11 @@ def from_text(text: str, name: str) -> Workload:
 
 
 def _row(item: Item) -> dict[str, Any]:
-    return {name: value for name, value in asdict(item).items() if value != _DEFAULTS[name] or name == "id"}
+    return {
+        name: value
+        for name, value in vars(item).items()
+        if name in ("line", "id") or value != _DEFAULTS[name]
+    }
 
 
 def _item(row: Mapping[str, Any]) -> Item:
