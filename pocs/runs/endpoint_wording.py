@@ -151,3 +151,15 @@ SOURCES: dict[str, Text] = {
 def source_name(source: str | None) -> str:
     """Who says a figure."""
     return "" if source is None else str(SOURCES.get(source, source))
+
+
+def bounds_text(told: Mapping[str, Any]) -> str:
+    """Between which bounds of the server's buckets p50 and p95 lie; empty where it has no buckets."""
+    parts = []
+    for p in (50, 95):
+        above, at_most = told.get(f"p{p}_above"), told.get(f"p{p}_at_most")
+        if at_most is not None:
+            parts.append(_("p%(p)s ≤ %(ms).0f ms") % {"p": p, "ms": at_most})
+        elif above is not None:
+            parts.append(_("p%(p)s > %(ms).0f ms") % {"p": p, "ms": above})
+    return ", ".join(parts)

@@ -7,6 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from pocs.runs.choices import Outcome
+from pocs.runs.endpoint_wording import bounds_text, source_name
 
 #: below this many samples a p99 is the largest value under another name
 THIN_P99_BELOW = 100
@@ -125,7 +126,7 @@ def tiles(summary: Mapping[str, Any] | None) -> list[Tile]:
     return [
         times("ttft_ms", _("TTFT")),
         times("tpot_ms", _("TPOT")),
-        times("queue_wait_ms", _("Queue wait")),
+        _aggregate_queue(summary) or times("queue_wait_ms", _("Queue wait")),
         Tile(
             _("Output throughput"),
             _("tokens/s"),
@@ -159,6 +160,22 @@ def tiles(summary: Mapping[str, Any] | None) -> list[Tile]:
     ]
 
 
+def _aggregate_queue(summary: Mapping[str, Any]) -> Tile | None:
+    """The queue wait as the server tells it for all requests at once, where no request was told its own.
+
+    Its mean stands beside the bounds of its percentiles (M32) and names who says it.
+    """
+    if (summary.get("queue_wait_ms") or {}).get("n"):
+        return None
+    told = ((summary.get("server") or {}).get("times") or {}).get("queue_wait_ms") or {}
+    bounds = bounds_text(told)
+    if not told.get("n") or not bounds:
+        return None
+    note = _("mean; %(bounds)s (%(source)s)") % {"bounds": bounds, "source": source_name(told.get("source"))}
+    parts = (TilePart("queue_wait_ms_mean", told.get("mean")),)
+    return Tile(_("Queue wait"), "ms", "ms", parts, note=note, n=told["n"])
+
+
 def attempted_of(summary: Mapping[str, Any]) -> int | None:
     """How many requests were attempted in the measured window; None without a summary."""
     if summary.get("attempted") is not None:
@@ -181,7 +198,7 @@ def error_rate(summary: Mapping[str, Any]) -> float | None:
 
 
 #: figures of memory that say how much is taken as a whole, the best one first
-WATERMARKS = ("gpu_memory_used_peak_bytes", "rss_peak_bytes", "peak_bytes")
+WATERMARKS = ("gpu_memory_used_peak_bytes", "rss_peak_bytes", "peak_bytes", "kv_used_peak_bytes")
 
 
 def memory_watermark(memory: Mapping[str, Any]) -> float | None:

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from pocs.common.errors import Text
-from pocs.runs.endpoint_wording import source_name
+from pocs.runs.endpoint_wording import bounds_text, source_name
 
 NAMES: dict[str, Text] = {
     "ttft_ms": gettext_lazy("Time to first token (TTFT)"),
@@ -125,18 +124,6 @@ def _row(row: Mapping[str, Any], server: Mapping[str, Any]) -> SideRow:
         family=theirs["family"],
         difference=row["difference_ms"],
     )
-
-
-def bounds_text(told: Mapping[str, Any]) -> str:
-    """Between which bounds of the server's buckets p50 and p95 lie; empty where it has no buckets."""
-    parts = []
-    for p in (50, 95):
-        above, at_most = told.get(f"p{p}_above"), told.get(f"p{p}_at_most")
-        if at_most is not None:
-            parts.append(_("p%(p)s ≤ %(ms).0f ms") % {"p": p, "ms": at_most})
-        elif above is not None:
-            parts.append(_("p%(p)s > %(ms).0f ms") % {"p": p, "ms": above})
-    return ", ".join(parts)
 
 
 def _parts(found: Mapping[str, Any] | None) -> tuple[Part, ...]:
