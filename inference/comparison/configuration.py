@@ -26,6 +26,9 @@ FOLLOWS: dict[str, frozenset[str]] = {
     "location": frozenset(
         {
             "location",
+            "url",
+            "server",
+            "server_version",
             "path",
             "model",
             "model_digest",

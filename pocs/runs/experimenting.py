@@ -10,7 +10,7 @@ from inference.comparison.configuration import differences, undeclared
 from pocs.common.errors import Conflict
 from pocs.projects.models import ScenarioVersion
 from pocs.runs.candidates import changed_between
-from pocs.runs.choices import Side, TargetKind
+from pocs.runs.choices import RunState, Side, TargetKind, Validity
 from pocs.runs.models import Baseline, Experiment, Run, Target
 
 #: what a comparison reads of each request
@@ -30,6 +30,16 @@ COLUMNS = (
 )
 DEFAULT_NOISE = 0.05
 DIFFERENCES_KEPT = 50
+
+
+def comparable(run: Run) -> bool:
+    """Whether the measurement itself is sound: complete, and wanting at most metrics of its set.
+
+    A run that lacks a metric is no evidence, but what it did measure can be compared.
+    """
+    if run.state != RunState.COMPLETE or run.validity == Validity.SUPERSEDED:
+        return False
+    return {reason.get("code") for reason in run.validity_reasons} <= {"metric_set_incomplete"}
 
 
 def changes_between(
@@ -93,7 +103,7 @@ def _as_line(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def conclusion(experiment: Experiment) -> dict[str, Any]:
-    """The comparison of the experiment's valid runs, with the differences of what was captured.
+    """The comparison of the experiment's sound runs, with the differences of what was captured.
 
     `undeclared` are settings beside the declared change: with any, nothing is attributed to the change.
     """
@@ -126,19 +136,19 @@ def conclusion(experiment: Experiment) -> dict[str, Any]:
 
 def _valid(experiment: Experiment, side: Side) -> list[Run]:
     turns = experiment.runs.filter(side=side).select_related("run__scenario_version").order_by("position")
-    return [turn.run for turn in turns if turn.run.counts_as_evidence]
+    return [turn.run for turn in turns if comparable(turn.run)]
 
 
 def regression(baseline: Baseline, candidates: Sequence[Run]) -> dict[str, Any]:
     """Candidate runs against the baseline's: `verdict` pass, fail or inconclusive, and each metric's.
 
-    Raises Conflict for a run that is not complete and valid, or of another scenario.
+    Raises Conflict for a run that is no sound measurement, or of another scenario.
     """
     runs = list(baseline.runs.select_related("scenario_version__scenario").order_by("number"))
     scenarios = {run.scenario_version.scenario_id for run in runs}
     for run in candidates:
-        if not run.counts_as_evidence:
-            raise Conflict(_("Run %(run)s is not complete and valid, so it shows nothing.") % {"run": run})
+        if not comparable(run):
+            raise Conflict(_("Run %(run)s is not a sound measurement, so it shows nothing.") % {"run": run})
         if run.scenario_version.scenario_id not in scenarios:
             raise Conflict(
                 _("Run %(run)s is of another scenario than the baseline “%(baseline)s”.")

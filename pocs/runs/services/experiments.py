@@ -14,7 +14,7 @@ from pocs.people import policies
 from pocs.projects.choices import ScenarioKind
 from pocs.projects.models import Project, ScenarioVersion
 from pocs.runs.choices import ACTIVE_STATES, ExperimentState
-from pocs.runs.experimenting import changes_between, conclusion, order_of
+from pocs.runs.experimenting import changes_between, comparable, conclusion, order_of
 from pocs.runs.models import Baseline, Experiment, ExperimentRun, Run, Target
 from pocs.runs.services.running import check_open, responsible_person, run_cancel, run_start
 
@@ -197,7 +197,7 @@ def baseline_create(
 ) -> Baseline:
     """Keep runs of one scenario and configuration as what later runs are held against.
 
-    `noise` is the share that counts as noise where a single run tells none. Every run is complete and valid.
+    `noise` is the share that counts as noise where a single run tells none. Every run is a sound measurement.
     """
     policies.require(actor, "run.execute", project)
     _check_baseline(project, name, runs, noise)
@@ -226,8 +226,8 @@ def _check_baseline(project: Project, name: str, runs: Sequence[Run], noise: flo
     if not runs:
         wrong.append(FieldError("/runs", "required", _("A baseline needs at least one run.")))
     for index, run in enumerate(runs):
-        if run.project_id != project.pk or not run.counts_as_evidence:
-            text = _("Run %(run)s is not a complete and valid run of this project.") % {"run": run}
+        if run.project_id != project.pk or not comparable(run):
+            text = _("Run %(run)s is no sound measurement of this project.") % {"run": run}
             wrong.append(FieldError(f"/runs/{index}", "invalid", text))
     if len({run.scenario_version_id for run in runs}) > 1 or len({run.target_id for run in runs}) > 1:
         text = _("The runs of a baseline share one scenario version and one target.")

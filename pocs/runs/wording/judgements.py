@@ -179,10 +179,22 @@ def judged(item: Mapping[str, Any]) -> Judged:
         name=str(NAMES.get(code, code)),
         verdict=verdict,
         verdict_label=str(VERDICTS.get(verdict, verdict)),
-        basis=sentence(BASES, item).text,
+        basis=sentence(BASES, item).text if _says_something(item) else "",
         settle=settle_text(str(item.get("settle") or "")),
         figures=item.get("figures") or {},
     )
+
+
+#: figures that say nothing by themselves
+BESIDE = frozenset({"n", "attempted", "unexplained_share"})
+
+
+def _says_something(item: Mapping[str, Any]) -> bool:
+    """Whether an open question has at least one figure to show; an answered one always has."""
+    figures = item.get("figures") or {}
+    if item.get("verdict") != "not_observed":
+        return True
+    return any(value for name, value in figures.items() if name not in BESIDE)
 
 
 def settle_text(code: str) -> str:

@@ -55,5 +55,8 @@ def _said(item: Mapping[str, Any]) -> Sentence:
         parts.append(others % {"n": running})
     if (figures.get("kv_usage_peak") or 0.0) >= KV_WORTH_NAMING:
         parts.append(_("with the KV cache used to %(share)d %%") % {"share": figures["kv_usage_peak"] * 100})
-    text = _("%(sentence)s.") % {"sentence": _(", ").join(parts)}
+    text = parts[0]
+    for then in parts[1:]:
+        text = _("%(first)s, %(then)s") % {"first": text, "then": then}
+    text = _("%(sentence)s.") % {"sentence": text}
     return Sentence(code=found.code, text=text, figures=figures)

@@ -11,7 +11,7 @@ from pocs.common.actors import Actor
 from pocs.common.errors import Conflict, InvalidInput, NotPermitted
 from pocs.runs import services
 from pocs.runs.choices import ExperimentState, RunState, Validity
-from pocs.runs.experimenting import order_of, regression
+from pocs.runs.experimenting import comparable, order_of, regression
 from pocs.runs.models import Experiment, Run, Target
 from pocs.runs.wording.experiments import OUTPUTS, REASONS, TAILS, compared_lines, outputs_text
 from tests.factories import (
@@ -56,6 +56,9 @@ def end(run: Run, target: Target, ttft_ms: float, **fields: Any) -> None:
     for index in range(12):
         make_request_record(run, index, ttft_ms=ttft_ms + index)
     run.state, run.validity = RunState.COMPLETE, fields.pop("validity", Validity.VALID)
+    run.validity_reasons = (
+        [{"code": "loop_lagged", "figures": {}}] if run.validity == Validity.INVALID else []
+    )
     run.summary = make_summary(attempted=12, succeeded=12, load={"open_loop": True})
     settings = {"target": {"name": target.name, "settings": target.engine_settings}}
     run.configuration = settings | fields
@@ -149,6 +152,15 @@ def test_without_a_valid_run_of_a_side_there_is_nothing_to_compare(
     assert found.result == {"problem": "no_valid_runs", "valid_runs": {"baseline": 2, "candidate": 0}}
 
 
+def test_a_run_that_lacks_a_metric_can_be_compared_and_one_that_was_late_cannot(cast: Cast) -> None:
+    lacking, late = (
+        make_run(cast.project, validity=Validity.INVALID, validity_reasons=[{"code": code}], records=False)
+        for code in ("metric_set_incomplete", "loop_lagged")
+    )
+
+    assert (comparable(lacking), comparable(late)) == (True, False)
+
+
 def test_a_cancelled_experiment_leaves_no_run_waiting(
     actor: Actor, cast: Cast, pair: tuple[Target, Target]
 ) -> None:
@@ -193,7 +205,6 @@ def test_a_baseline_and_its_gate(actor: Actor, cast: Cast, pair: tuple[Target, T
 
 
 def test_every_code_of_a_comparison_has_its_words() -> None:
-
 
     folder = Path(str(comparison.__file__)).parent
     source = "".join(path.read_text() for path in sorted(folder.glob("*.py")))
