@@ -37,6 +37,8 @@ CAPABILITIES: dict[str, frozenset[ProjectRole]] = {
     "scenario.edit": frozenset({R.LEAD, R.CONTRIBUTOR}),
     "scenario.approve": frozenset({R.LEAD}),
     "run.execute": frozenset({R.LEAD, R.CONTRIBUTOR}),
+    "answers.draw": frozenset({R.LEAD, R.REVIEWER, R.SIGNER_BUSINESS}),
+    "answers.judge": frozenset({R.REVIEWER, R.SIGNER_BUSINESS}),
     "run.cancel": frozenset({R.LEAD, R.CONTRIBUTOR}),
     "inference.use": frozenset({R.LEAD, R.CONTRIBUTOR}),
     "target.edit": frozenset({R.LEAD, R.CONTRIBUTOR}),

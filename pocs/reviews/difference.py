@@ -13,6 +13,7 @@ PARTS: dict[str, tuple[Text, str, tuple[str, ...]]] = {
     "evidence": (_("Evidence"), "id", ("title", "revision")),
     "scenarios": (_("Scenario versions"), "version", ("version",)),
     "runs": (_("Runs"), "id", ("number", "scenario")),
+    "answers": (_("Answers judged by the business"), "id", ("sample", "run", "request")),
     "waivers": (_("Waivers"), "id", ("guard", "scope")),
 }
 #: further parts, compared line by line as a reader sees them

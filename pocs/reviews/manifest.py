@@ -12,6 +12,7 @@ from pocs.projects.models import Project, ScenarioVersion
 from pocs.reviews.choices import WaiverState
 from pocs.reviews.models import BusinessResult, Conclusion, Package
 from pocs.reviews.policy import policy_in_force
+from pocs.runs.answers import answers_manifest
 from pocs.runs.models import Run
 
 SCHEMA = "phasegate-package/1"
@@ -70,7 +71,9 @@ def manifest_of(project: Project, number: int, policy: dict[str, Any] | None = N
     runs = sorted(
         {run.pk: run for revision in revisions for run in revision.runs.all()}.values(), key=_number
     )
+    answers = answers_manifest(project)
     return {
+        **({"answers": answers} if answers else {}),
         "schema": SCHEMA,
         "package": number,
         "project": _project_facts(project),

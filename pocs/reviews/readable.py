@@ -14,7 +14,7 @@ from pocs.projects.models import Project
 from pocs.reviews.choices import Slot
 from pocs.reviews.manifest import PROJECT_FIELDS
 from pocs.reviews.models import BusinessResult, Conclusion
-from pocs.runs.choices import RunState, Validity
+from pocs.runs.choices import AnswerVerdict, RunState, Validity
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,9 @@ class ManifestSection:
 def manifest_sections(manifest: dict[str, Any]) -> list[ManifestSection]:
     """The parts of a manifest in the order a signer asks for them."""
     project = manifest["project"]
+    answers = [_answer(entry) for entry in manifest.get("answers", [])]
     return [
+        *([ManifestSection("answers", _("Answers judged by the business"), answers)] if answers else []),
         ManifestSection("evidence", _("Evidence"), [_evidence(entry) for entry in manifest["evidence"]]),
         ManifestSection("runs", _("Runs"), [_run(entry) for entry in manifest["runs"]]),
         ManifestSection(
@@ -69,6 +71,11 @@ def _evidence(entry: dict[str, Any]) -> Line:
         entry["sha256"],
         reverse("evidence:detail", args=[entry["id"]]),
     )
+
+
+def _answer(entry: dict[str, Any]) -> Line:
+    text = f"{_label(AnswerVerdict, entry['verdict'])} {entry['reason']}".strip()
+    return Line(f"{entry['sample']} · R{entry['run']} #{entry['request']}", text)
 
 
 def _run(entry: dict[str, Any]) -> Line:

@@ -3,11 +3,12 @@
 from pocs.common.access import Table
 from pocs.people.access import SIGNED_IN, behind, needs, reads
 from pocs.projects.models import Project
-from pocs.runs.models import Experiment, MatrixExecution, Run, Target
+from pocs.runs.models import Experiment, MatrixExecution, Run, SampledAnswer, Target
 
 PROJECT, RUN = behind(Project), behind(Run, "project")
 TARGET, MATRIX = behind(Target, "project"), behind(MatrixExecution, "project")
 EXPERIMENT = behind(Experiment, "project")
+ANSWER = behind(SampledAnswer, "sample__project")
 READS = reads()
 
 TABLE: Table = {
@@ -53,6 +54,9 @@ TABLE: Table = {
     "runs:matrix_start": {"POST": needs("run.execute", PROJECT)},
     "runs:matrix_detail": {"GET": READS},
     "runs:matrix_cancel": {"POST": needs("run.cancel", PROJECT)},
+    "runs:answers": {"GET": READS},
+    "runs:answers_draw": {"POST": needs("answers.draw", PROJECT)},
+    "runs:answer_judge": {"POST": needs("answers.judge", ANSWER)},
     "runs:targets": {"GET": READS},
     "runs:techniques": {"GET": READS},
     "runs:candidate_new": {"POST": needs("target.edit", PROJECT)},

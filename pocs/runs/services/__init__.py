@@ -1,5 +1,6 @@
 """Every change of targets and runs: start, cancel, supersede, ingest, reap."""
 
+from pocs.runs.services.answers import answer_judge, answer_sample_draw
 from pocs.runs.services.artifacts import artifact_add
 from pocs.runs.services.candidates import candidate_create
 from pocs.runs.services.experiments import (
@@ -20,6 +21,8 @@ from pocs.runs.services.target_reports import (
 from pocs.runs.services.targets import target_create, target_update
 
 __all__ = [
+    "answer_judge",
+    "answer_sample_draw",
     "artifact_add",
     "baseline_create",
     "candidate_create",

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from pocs.runs.ui import (
+    answer_views,
     compare_views,
     experiment_views,
     matrix_views,
@@ -37,6 +38,9 @@ urlpatterns = [
     path("projects/<int:pk>/matrix/start/", matrix_views.matrix_start, name="matrix_start"),
     path("projects/<int:pk>/matrix/<int:number>/", matrix_views.matrix_detail, name="matrix_detail"),
     path("projects/<int:pk>/matrix/<int:number>/cancel/", matrix_views.matrix_cancel, name="matrix_cancel"),
+    path("projects/<int:pk>/answers/", answer_views.answers, name="answers"),
+    path("projects/<int:pk>/answers/draw/", answer_views.answers_draw, name="answers_draw"),
+    path("answers/<int:pk>/judge/", answer_views.answer_judge, name="answer_judge"),
     path("projects/<int:pk>/targets/", target_views.target_list, name="targets"),
     path("projects/<int:pk>/techniques/", technique_views.techniques, name="techniques"),
     path("projects/<int:pk>/techniques/candidates/", technique_views.candidate_new, name="candidate_new"),
