@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,7 @@ def _measure(options: argparse.Namespace, folder: Path) -> list[tuple[str, str, 
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0)
+    import_module("phasegate.urls")  # pages are part of it: what is wrong with them shows before the run
     run, person = _prepared(options)
     at_start_mib = _peak_mib()
     target = MadeUp(options.pause)
@@ -122,6 +124,7 @@ def _measure(options: argparse.Namespace, folder: Path) -> list[tuple[str, str, 
         _row("segments of raw records", segments, "MiB", None),
         _row("database", database, "MiB", None),
     ]
+    print(tables.text(HEAD, rows, markdown=True), file=sys.stderr)  # kept if a page should fail
     return rows + _visits(run, person)
 
 

@@ -134,11 +134,13 @@ class Recorder:
         segments_store(self.run, closed)
 
     def _lighten(self, now_ns: int) -> None:
-        """Move the reads of requests that no live figure needs any more to disk."""
+        """Move the reads that no live figure needs any more to disk, and drop what was not observed."""
         while self._saved and self._saved[0][0] < now_ns - int(LIVE_WINDOW_S * 1e9):
             _at, record = self._saved.popleft()
             record.reads = self._store.add(record.reads)  # type: ignore[assignment]  # a sequence of the same
             record.detail.pop("logprobs", None)
+            record.stamps = {name: at for name, at in record.stamps.items() if at is not None}
+            record.intervals_ms = {name: ms for name, ms in record.intervals_ms.items() if ms is not None}
             if record.token_ids is not None:
                 record.token_ids = array("q", record.token_ids)  # type: ignore[assignment]
 
