@@ -81,7 +81,7 @@ def _options(parser: Parser) -> None:
     http = parser.add_argument_group("http targets")
     http.add_argument("--model")
     http.add_argument("--api-key-env", metavar="VAR")
-    http.add_argument("--endpoint", choices=("chat", "completions"))
+    http.add_argument("--endpoint", choices=("chat", "completions", "ollama"))
     http.add_argument("--server-metrics", metavar="URL|auto")
     http.add_argument("--tokenizer", type=Path, metavar="DIR", help="counts tokens where no usage is sent")
     http.add_argument("--retry-throttled", type=int, metavar="N", help="repeat a 429 or 503 up to N times")

@@ -161,7 +161,9 @@ def _label(target: OpenAITarget) -> dict[str, Any]:
 async def _ask(target: OpenAITarget) -> RequestRecord:
     text = "Count from one to ten in words."
     content: dict[str, Any] = (
-        {"messages": ({"role": "user", "content": text},)} if target.endpoint == "chat" else {"prompt": text}
+        {"messages": ({"role": "user", "content": text},)}
+        if target.endpoint != "completions"
+        else {"prompt": text}
     )
     request = GenerationRequest(id="check", max_tokens=OUTPUT_TOKENS, **content)
     now_ns = time.monotonic_ns()

@@ -188,9 +188,7 @@ def _first_token_habits(record: RequestRecord) -> list[Habit]:
     if isinstance(role_ns, int):
         role_ms = (first_ns - role_ns) / 1e6
         effect: Effect = "misleads" if role_ms > EARLIER_MS else "harmless"
-        found.append(
-            habit("role_chunk", f"{role_ms:.1f} ms before the first token", effect, lead_ms=role_ms)
-        )
+        found.append(habit("role_chunk", f"{role_ms:.1f} ms before the first token", effect, lead_ms=role_ms))
     else:
         found.append(habit("role_chunk", "no", "not_seen"))
     visible_ns = record.detail.get("first_visible_ns")

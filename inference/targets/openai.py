@@ -17,6 +17,7 @@ from inference.targets.dialects import GENERIC, Dialect
 from inference.targets.dialects.base import Answer
 from inference.targets.dialects.detect import NO_ANSWER, detect
 from inference.targets.http import Connection, ConnectionFailed, ConnectionPool, Endpoint, fetch
+from inference.targets.ollama_answer import native_options
 from inference.targets.openai_answer import AnswerReader, HttpAnswer, Tokenize, error_of_body, parse_json
 from inference.targets.server_pages import server_pages
 
@@ -25,7 +26,8 @@ AFTER_DONE_TIMEOUT_S = 1.0  # for the end of the body after `[DONE]`
 LEAVE_QUEUE_AFTER_S = 0.01  # a request left in the queue has reached the server, and no more
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 1.0, 30.0
 
-PATHS = {"chat": "/chat/completions", "completions": "/completions"}
+#: `ollama` is the native endpoint of that server, beside the API: its durations come with no other answer
+PATHS = {"chat": "/chat/completions", "completions": "/completions", "ollama": "/api/chat"}
 
 
 class OpenAITarget:
@@ -45,7 +47,7 @@ class OpenAITarget:
         model: str,
         *,
         api_key: str | None = None,
-        endpoint: Literal["chat", "completions"] = "chat",
+        endpoint: Literal["chat", "completions", "ollama"] = "chat",
         tokenize: Tokenize | None = None,
         streamed: bool = True,
         throttle_retries: int = 0,
@@ -54,7 +56,7 @@ class OpenAITarget:
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         if endpoint not in PATHS:
-            raise InputError(f"endpoint must be chat or completions, not {endpoint!r}")
+            raise InputError(f"endpoint must be one of {', '.join(PATHS)}, not {endpoint!r}")
         if not model:
             raise InputError("an http target needs the name of its model")
         self.model = model
@@ -190,10 +192,11 @@ class OpenAITarget:
         self, request: GenerationRequest, trace: Trace, reader: AnswerReader, body: bytes
     ) -> None:
         """One exchange; repeated once on a new connection when an idle one turns out to be closed."""
-        connection = await self._pool.acquire()
+        pool = self._root if self.endpoint == "ollama" else self._pool
+        connection = await pool.acquire()
         for fresh in (False, True):
             if fresh:
-                connection = await self._pool.acquire(fresh=True)
+                connection = await pool.acquire(fresh=True)
             sent_ns = connection.send("POST", PATHS[self.endpoint], self._headers(request), body)
             if trace.sent_ns is None or fresh:
                 trace.sent_ns = sent_ns
@@ -208,7 +211,7 @@ class OpenAITarget:
                 connection.close()
                 raise
             if complete:
-                self._pool.release(connection)
+                pool.release(connection)
             else:
                 connection.close()
             return
@@ -262,10 +265,12 @@ class OpenAITarget:
             "repetition_penalty": (request.repetition_penalty, 1.0),
         }
         fields |= {name: value for name, (value, default) in optional.items() if value != default}
+        if self.endpoint == "ollama":
+            fields = native_options(fields)
         return json.dumps(fields, ensure_ascii=False).encode()
 
     def _content(self, request: GenerationRequest) -> dict[str, Any]:
-        if self.endpoint == "chat":
+        if self.endpoint != "completions":
             if request.prompt_token_ids is not None:
                 raise InputError("prompt_token_ids need the completions endpoint")
             return {"messages": request.messages or [{"role": "user", "content": request.prompt}]}

@@ -10,6 +10,7 @@ from typing import Any
 import h11
 
 from inference.records import Trace
+from inference.targets.ollama_answer import as_chunk
 from inference.targets.sse import EventStream, ServerEvent
 
 DONE = "[DONE]"
@@ -42,6 +43,7 @@ class AnswerReader:
         self._choice_usage: dict[int, Mapping[str, Any]] = {}
         self._final_usage: list[Mapping[str, Any]] = []
         self._running_usages = self._visible_reads = 0
+        self._rest = b""  # the line that is not complete yet
 
     @property
     def comments(self) -> int:
@@ -55,6 +57,22 @@ class AnswerReader:
             self.events += 1
             self._event(ns, event)
 
+    def feed_lines(self, ns: int, data: bytes) -> None:
+        """Bytes of an answer of one JSON object a line (Ollama's own), read from the socket at `ns`."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if not line.strip():
+                continue
+            self.events += 1
+            try:
+                content = parse_json(line)
+            except ValueError:
+                self._keep(line.decode("utf-8", errors="replace"))
+                continue
+            if isinstance(content, dict):
+                self.done_seen = self.done_seen or content.get("done") is True
+                self._object(ns, as_chunk(content, whole=False), whole=False)
+
     def whole(self, ns: int, body: bytes) -> None:
         """A complete JSON answer: nothing of it was streamed, so no first token was observed."""
         self.trace.streamed = False
@@ -66,7 +84,8 @@ class AnswerReader:
         if not isinstance(answer, dict):
             self.trace.error = f"the answer is no JSON object: {_shortened(body)}"
             return
-        self._object(ns, answer, whole=True)
+        native = "message" in answer and "done" in answer
+        self._object(ns, as_chunk(answer, whole=True) if native else answer, whole=True)
 
     def finish(self) -> None:
         """Settle text, finish reason and token counts; call once, when nothing more will come."""
@@ -114,7 +133,7 @@ class AnswerReader:
         message = error_message(content)
         if message is not None:
             self._fail(message)
-        for name in ("metrics", "timings", "system_fingerprint", "model"):
+        for name in ("metrics", "timings", "ollama", "system_fingerprint", "model"):
             if content.get(name):
                 self.trace.server[name] = content[name]
         choices = [choice for choice in _list(content.get("choices")) if isinstance(choice, dict)]
@@ -241,6 +260,7 @@ class HttpAnswer:
         self._body: list[bytes] = []
         self._last_ns = 0
         self._unpacker: Any = None
+        self._lines = False  # one JSON object a line
 
     def take(self, ns: int, event: h11.Event) -> None:
         if isinstance(event, h11.Response):
@@ -255,6 +275,7 @@ class HttpAnswer:
         headers = {name.decode(): value.decode("latin-1") for name, value in response.headers}
         self._trace.headers_ns, self._trace.status = ns, response.status_code
         self._content_type = headers.get("content-type", "").lower()
+        self._lines = "ndjson" in self._content_type and response.status_code == 200
         self._unpack(headers.get("content-encoding", "").strip().lower())
         if response.status_code // 100 == 3 and "location" in headers:
             self._trace.server["redirected_to"] = headers["location"]
@@ -292,10 +313,12 @@ class HttpAnswer:
         if not data:
             return
         if self._streamed is None:
-            by_type = "event-stream" in self._content_type
+            by_type = "event-stream" in self._content_type or self._lines
             by_look = "json" not in self._content_type and not data.lstrip().startswith(b"{")
             self._streamed = self._trace.status == 200 and (by_type or by_look)
-        if self._streamed:
+        if self._lines:
+            self._reader.feed_lines(ns, data)
+        elif self._streamed:
             self._reader.feed(ns, data)
         else:
             self._body.append(data)
@@ -311,6 +334,8 @@ class HttpAnswer:
         trace.ended = "orderly"
         if "html" in self._content_type and not trace.reads and trace.error is None:
             trace.error = "the endpoint answered an HTML page, not an answer of a model"
+        if self._lines:
+            self._reader.feed_lines(self._last_ns, b"\n")
         if self._streamed is False:
             self._reader.whole(self._last_ns, body)
 

@@ -132,7 +132,9 @@ async def _once(target: OpenAITarget, name: str) -> RequestRecord:
 
 async def _ask(target: OpenAITarget, name: str, text: str, **fields: Any) -> RequestRecord:
     content: dict[str, Any] = (
-        {"messages": ({"role": "user", "content": text},)} if target.endpoint == "chat" else {"prompt": text}
+        {"messages": ({"role": "user", "content": text},)}
+        if target.endpoint != "completions"
+        else {"prompt": text}
     )
     request = GenerationRequest(id=f"conformance-{name}", **content, **fields)
     now_ns = time.monotonic_ns()

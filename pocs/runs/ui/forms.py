@@ -104,7 +104,11 @@ class TargetForm(forms.Form):
     endpoint = forms.ChoiceField(
         label=_("Asked through"),
         required=False,
-        choices=[("chat", "chat/completions"), ("completions", "completions")],
+        choices=[
+            ("chat", "chat/completions"),
+            ("completions", "completions"),
+            ("ollama", "Ollama: /api/chat"),
+        ],
     )
     not_streamed = forms.BooleanField(
         label=_("Ask for answers in one piece (no first token is then observed)"), required=False
