@@ -22,8 +22,8 @@ def experiments_of(actor: Actor, project: Project) -> QuerySet[Experiment]:
     ).order_by("-number")
 
 
-def experiment_get(actor: Actor, pk: int) -> Experiment:
-    """One experiment the actor may see; NotFound for a foreign or an absent one."""
+def experiment_get(actor: Actor, pk: int, capability: str = "project.view") -> Experiment:
+    """One experiment on which the actor has `capability`; NotFound for a foreign or an absent one."""
     found = (
         Experiment.objects.filter(pk=pk, project__organisation_id=actor.organisation_id)
         .select_related(
@@ -37,8 +37,9 @@ def experiment_get(actor: Actor, pk: int) -> Experiment:
         )
         .first()
     )
-    if found is None or not policies.allowed(actor, "project.view", found.project):
+    if found is None:
         raise NotFound(_("There is no such experiment."))
+    policies.require(actor, capability, found.project, unseen=_("There is no such experiment."))
     return found
 
 
@@ -53,13 +54,14 @@ def baselines_of(actor: Actor, project: Project) -> QuerySet[Baseline]:
     return project.baselines.prefetch_related("runs").order_by("name", "id")
 
 
-def baseline_get(actor: Actor, pk: int) -> Baseline:
-    """One baseline the actor may see; NotFound for a foreign or an absent one."""
+def baseline_get(actor: Actor, pk: int, capability: str = "project.view") -> Baseline:
+    """One baseline on which the actor has `capability`; NotFound for a foreign or an absent one."""
     found = (
         Baseline.objects.filter(pk=pk, project__organisation_id=actor.organisation_id)
         .select_related("project")
         .first()
     )
-    if found is None or not policies.allowed(actor, "project.view", found.project):
+    if found is None:
         raise NotFound(_("There is no such baseline."))
+    policies.require(actor, capability, found.project, unseen=_("There is no such baseline."))
     return found

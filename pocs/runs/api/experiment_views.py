@@ -130,7 +130,7 @@ class ExperimentsView(ActorGenericView):
         summary="Start an experiment: both sides in turns, one declared change",
     )
     def post(self, request: Request, pk: int) -> Response:
-        project = project_get(self.actor, pk)
+        project = project_get(self.actor, pk, "run.execute")
 
         def produce() -> Response:
             serializer = ExperimentStartSerializer(data=request.data)
@@ -167,7 +167,7 @@ class ExperimentCancelView(ActorAPIView):
         request=None, responses={200: ExperimentSerializer} | REFUSED, summary="Cancel what is left of it"
     )
     def post(self, request: Request, pk: int) -> Response:
-        found = experiment_selectors.experiment_get(self.actor, pk)
+        found = experiment_selectors.experiment_get(self.actor, pk, "run.cancel")
         cancelled = services.experiment_cancel(actor=self.actor, experiment=found)
         return self.answer(cancelled, ExperimentSerializer(cancelled).data)
 
@@ -191,13 +191,13 @@ class BaselinesView(ActorGenericView):
         summary="Keep runs as a baseline; repeats give its noise band",
     )
     def post(self, request: Request, pk: int) -> Response:
-        project = project_get(self.actor, pk)
+        project = project_get(self.actor, pk, "run.execute")
 
         def produce() -> Response:
             serializer = BaselineCreateSerializer(data=request.data)
             serializer.is_valid(raise_exception=True)
             asked = dict(serializer.validated_data)
-            runs = [selectors.run_get(self.actor, number) for number in asked.pop("runs")]
+            runs = [selectors.run_get(self.actor, number, "run.execute") for number in asked.pop("runs")]
             found = services.baseline_create(actor=self.actor, project=project, runs=runs, **asked)
             location = reverse("api-regression", args=[found.pk])
             return self.answer(found, BaselineSerializer(found).data, 201, Location=location)
