@@ -18,7 +18,8 @@ def as_chunk(line: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
     """The same as a chunk (or, `whole`, an answer in one piece); an error stays as it is."""
     if "error" in line:
         return dict(line)
-    message = line.get("message") if isinstance(line.get("message"), dict) else {}
+    said = line.get("message")
+    message: Mapping[str, Any] = said if isinstance(said, dict) else {}
     part = {
         "role": message.get("role"),
         "content": message.get("content"),

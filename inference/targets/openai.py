@@ -17,8 +17,9 @@ from inference.targets.dialects import GENERIC, Dialect
 from inference.targets.dialects.base import Answer
 from inference.targets.dialects.detect import NO_ANSWER, detect
 from inference.targets.http import Connection, ConnectionFailed, ConnectionPool, Endpoint, fetch
+from inference.targets.http_answer import HttpAnswer
 from inference.targets.ollama_answer import native_options
-from inference.targets.openai_answer import AnswerReader, HttpAnswer, Tokenize, error_of_body, parse_json
+from inference.targets.openai_answer import AnswerReader, Tokenize, error_of_body, parse_json
 from inference.targets.server_pages import server_pages
 
 PROBE_TIMEOUT_S = 5.0

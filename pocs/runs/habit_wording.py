@@ -174,17 +174,12 @@ class HabitLine:
 
 def habit_lines(habits: Sequence[Mapping[str, Any]]) -> list[HabitLine]:
     """The habits of a report in the reader's language, the ones that mislead first."""
-    lines = [
-        HabitLine(
-            habit["code"],
-            habit["effect"],
-            str(EFFECTS.get(habit["effect"], habit["effect"])),
-            *(str(text) for text in _texts(habit)[:1]),
-            str(habit["seen"]),
-            *(str(text) for text in _texts(habit)[1:]),
-        )
-        for habit in habits
-    ]
+    lines = []
+    for habit in habits:
+        name, why, handled = (str(text) for text in _texts(habit))
+        effect = habit["effect"]
+        effect_text = str(EFFECTS.get(effect, effect))
+        lines.append(HabitLine(habit["code"], effect, effect_text, name, str(habit["seen"]), why, handled))
     return sorted(lines, key=lambda line: ORDER.index(line.effect) if line.effect in ORDER else len(ORDER))
 
 

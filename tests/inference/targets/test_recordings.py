@@ -11,7 +11,8 @@ import pytest
 from inference.phases import derive
 from inference.records import RequestRecord, Trace
 from inference.requests import GenerationRequest
-from inference.targets.openai_answer import AnswerReader, HttpAnswer
+from inference.targets.http_answer import HttpAnswer
+from inference.targets.openai_answer import AnswerReader
 
 FOLDER = Path(__file__).parents[2] / "data" / "recordings"
 FACTS: dict[str, dict[str, Any]] = json.loads((FOLDER / "facts.json").read_text(encoding="utf-8"))
