@@ -23,13 +23,13 @@ def evaluate(
 ) -> dict[str, Any] | None:
     """The block `outputs` of the summary; None for a scenario that asks nothing of its answers.
 
-    Checks are over the successes among `records`; `quality` are the answers to the quality set, in its order,
-    of which an unsuccessful one is wrong. `pass_rate` is the share of answers that passed every check.
+    Checks are over the measured successes among `records`; `quality` are the answers to the quality set, in
+    its order, of which an unsuccessful one is wrong. `pass_rate` is the share of answers that passed every check.
     """
     checks, items = list(spec.get("checks") or ()), list(spec.get("quality") or ())
     if not checks and not items:
         return None
-    answers = [record for record in records if record.outcome == "success"]
+    answers = [record for record in records if record.outcome == "success" and not record.warmup]
     until = time.monotonic() + TIME_LIMIT_S
     rows, failures = [], []
     failed: set[int] = set()
