@@ -24,7 +24,7 @@ def evaluate(
     """The block `outputs` of the summary; None for a scenario that asks nothing of its answers.
 
     Checks are over the measured successes among `records`; `quality` are the answers to the quality set, in
-    its order, of which an unsuccessful one is wrong. `pass_rate` is the share of answers that passed every check.
+    its order, of which an unsuccessful one is wrong. `pass_rate` is the share that passed every check.
     """
     checks, items = list(spec.get("checks") or ()), list(spec.get("quality") or ())
     if not checks and not items:
@@ -57,7 +57,9 @@ def evaluate(
 def _one_check(
     number: int, given: Mapping[str, Any], answers: Sequence[RequestRecord], until: float
 ) -> tuple[dict[str, Any], list[dict[str, Any]], set[int]]:
-    check, wrong, open_ones = check_of(given), [], set()
+    check = check_of(given)
+    wrong: list[dict[str, Any]] = []
+    open_ones: set[int] = set()
     reasons: set[str] = set()
     for record in answers:
         if time.monotonic() > until or len(open_ones) >= UNDECIDED_MAX:
