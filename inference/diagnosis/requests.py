@@ -57,7 +57,7 @@ def diagnose_request(
             "attribution": attribution,
         }
     ranked = sorted(observed, key=lambda place: -observed[place])
-    sentences = []
+    sentences: list[dict[str, Any]] = []
     for place in ranked:
         share = observed[place] / total_ms
         if sentences and share < ALSO_SHARE and place not in ("preemption", "model_load", "throttling"):

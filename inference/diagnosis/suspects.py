@@ -82,7 +82,7 @@ def _memory(summary: Mapping[str, Any], resources: Resources) -> Judgement:
 
 def _queueing(split: TimeSplit, summary: Mapping[str, Any], resources: Resources) -> Judgement:
     queue = summary.get("queue_wait_ms") or {}
-    figures = {
+    figures: dict[str, Any] = {
         "queue_wait_p50_ms": queue.get("p50"),
         "queue_wait_p95_ms": queue.get("p95"),
         "waiting_peak": resources.waiting_peak,
@@ -126,7 +126,7 @@ def first_token_causes(split: TimeSplit, summary: Mapping[str, Any], resources: 
     unexplained = max(0.0, split.sums_ms.get("unexplained") or 0.0)
     whole = sum(value for value in parts.values() if value is not None) + unexplained
     shares = {name: None if value is None or not whole else value / whole for name, value in parts.items()}
-    state = {
+    state: dict[str, dict[str, Any]] = {
         "queueing": {"waiting_peak": resources.waiting_peak, "running_peak": resources.running_peak},
         "context_computation": {
             "input_tokens_p50": (summary.get("input_tokens_per_request") or {}).get("p50"),

@@ -22,6 +22,8 @@ from pocs.runs.wording.experiments import compared_lines, load_text, outputs_tex
 
 #: half the width of the drawing of a relative difference, and what it stands for at most
 DRAWN_HALF, DRAWN_MOST = 500.0, 0.5
+#: what lies beyond is drawn at the edge, and can still be seen
+DRAWN_LAST = 992.0
 
 
 @page
@@ -110,7 +112,7 @@ def drawn_difference(found: Any) -> dict[str, float] | None:
         return None
 
     def x(value: float) -> float:
-        return round(DRAWN_HALF * (1 + max(-1.0, min(1.0, value / DRAWN_MOST))), 1)
+        return round(min(DRAWN_HALF * (1 + max(-1.0, min(1.0, value / DRAWN_MOST))), DRAWN_LAST), 1)
 
     low, high = x(found.get("low", found["at"])), x(found.get("high", found["at"]))
     return {"x": x(found["at"]), "from": min(low, high), "width": max(abs(high - low), 2.0)}
