@@ -8,7 +8,7 @@ import numpy as np
 
 from inference.criteria import judge_limits, per_request, share_of, value_of, within
 from inference.phases import gaps_ms
-from inference.recording.ranks import at_ranks, extent
+from inference.recording.ranks import at_ranks, extent, held_if_few
 from inference.recording.reads import gaps_ns
 from inference.records import OUTCOMES, RequestRecord, Trace
 from inference.targets.base import TargetInfo
@@ -87,11 +87,12 @@ def gap_figures(records: Sequence[RequestRecord]) -> dict[str, Any]:
         if waiting:
             yield np.concatenate(waiting)
 
-    whole = extent(gaps)
+    chunks = held_if_few(gaps)
+    whole = extent(chunks)
     out: dict[str, Any] = {"n": whole.count}
     positions = {p: (whole.count - 1) * p / 100 for p in PERCENTILES} if whole.count else {}
     ranks = {rank for at in positions.values() for rank in (math.floor(at), math.ceil(at))}
-    values = at_ranks(gaps, sorted(ranks), whole) if ranks else {}
+    values = at_ranks(chunks, sorted(ranks), whole) if ranks else {}
     out["mean"] = whole.total / _NS_PER_MS / whole.count if whole.count else None
     for p in PERCENTILES:
         out[f"p{p}"] = _between(values, positions[p]) if positions else None

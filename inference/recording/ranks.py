@@ -8,8 +8,20 @@ import numpy as np
 Chunks = Callable[[], Iterable[np.ndarray]]
 
 #: so many values are held and sorted at once
-HELD = 1 << 22
+HELD = 1 << 23
 _BINS = 1 << 16
+
+
+def held_if_few(chunks: Chunks) -> Chunks:
+    """The same values, read once and held where they are few enough; else as they came, to be read again."""
+    parts: list[np.ndarray] = []
+    count = 0
+    for part in chunks():
+        count += len(part)
+        if count > HELD:
+            return chunks
+        parts.append(part)
+    return lambda: parts
 
 
 @dataclass(frozen=True)

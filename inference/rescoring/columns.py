@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from inference.recording.ranks import at_ranks, extent
+from inference.recording.ranks import at_ranks, extent, held_if_few
 from inference.recording.reads import Read, gaps_ns
 from inference.records import RequestRecord
 from inference.rescoring.spread import RankedGaps, wanted_ranks
@@ -54,8 +54,9 @@ class Columns:
             if more is not None:
                 yield more
 
-        whole = extent(chunks)
-        return RankedGaps(whole, at_ranks(chunks, wanted_ranks(whole.count), whole) if whole.count else {})
+        source = held_if_few(chunks)
+        whole = extent(source)
+        return RankedGaps(whole, at_ranks(source, wanted_ranks(whole.count), whole) if whole.count else {})
 
 
 def collect(records: Iterable[RequestRecord], *, open_loop: bool, excluded: int = 0) -> Columns:
