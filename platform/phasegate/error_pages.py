@@ -47,6 +47,14 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _answer(request, type="not-found", status=404, detail=detail)
 
 
+def database_busy(request: HttpRequest) -> HttpResponse:
+    """503 for a change that others kept from its turn; nothing was stored, so it may be sent again."""
+    detail = _("Too many changes came at the same moment; nothing of this one was stored. Send it again.")
+    response = _answer(request, type="busy", status=503, detail=detail)
+    response["Retry-After"] = "1"
+    return response
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
     """500, rendered without the database: that may be what failed."""
     detail = _("Something failed on our side; nothing more is known here. The log has the details.")

@@ -1,13 +1,20 @@
-"""Middleware of the site: the content security policy, language and time zone."""
+"""Middleware of the site: the content security policy, a busy database, language and time zone."""
 
+import logging
 import re
 import zoneinfo
 from collections.abc import Callable
 
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone, translation
 from django.utils.deprecation import MiddlewareMixin
 
+from phasegate.error_pages import database_busy
+
+logger = logging.getLogger(__name__)
+#: serialization failure, deadlock, lock not available, too many connections
+BUSY_STATES = ("40001", "40P01", "55P03", "53300")
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 #: `data:` pictures are the arrows inside stylesheets; nothing else may be inline
@@ -27,6 +34,21 @@ class ContentSecurityPolicyMiddleware(MiddlewareMixin):
         sockets = f"ws://{host} wss://{host}" if re.fullmatch(r"[A-Za-z0-9.:\[\]-]+", host) else ""
         response.headers.setdefault("Content-Security-Policy", _POLICY.format(sockets=sockets))
         return response
+
+
+class BusyDatabaseMiddleware(MiddlewareMixin):
+    """A transaction that waited too long for its turn, or lost to another, is answered with 503, not 500."""
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if isinstance(exception, OperationalError) and _is_busy(exception):
+            logger.warning("the database was busy at %s: %s", request.path, exception)
+            return database_busy(request)
+        return None
+
+
+def _is_busy(error: OperationalError) -> bool:
+    """Whether SQLite's lock was not to be had in time, or PostgreSQL gave up one of two transactions."""
+    return getattr(error.__cause__, "sqlstate", None) in BUSY_STATES or "is locked" in str(error)
 
 
 class PreferencesMiddleware:

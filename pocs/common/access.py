@@ -45,6 +45,12 @@ def declared() -> dict[str, Mapping[str, Right]]:
     return dict(_routes)
 
 
+def offered(match: ResolverMatch | None) -> list[str]:
+    """The methods of a declared route; empty for one that nobody declared."""
+    methods = _routes.get(match.view_name, {}) if match is not None else {}
+    return [*methods, *(["HEAD"] if "GET" in methods else [])]
+
+
 def ask_first(actor: Callable[[], Actor], match: ResolverMatch | None, method: str | None) -> None:
     """Raise NotFound or NotPermitted where the actor lacks what the route asks for."""
     right = _routes.get(match.view_name, {}).get(method or "") if match is not None else None

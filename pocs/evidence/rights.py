@@ -81,7 +81,7 @@ TABLE: Table = {
     "api-revision-submit": {"POST": WRITES},
     "api-revision-review": {"POST": REVIEWS},
     "api-revision-return": {"POST": REVIEWS},
-    "api-configurations": {"GET": READS_EVIDENCE},
+    "api-configurations": {"GET": READS},
     "api-readiness-evidence": {"GET": READS, "PUT": needs("project.edit", PROJECT)},
     "api-revision-requests": {"GET": READS_EVIDENCE},
     "api-revision-difference": {"GET": READS_EVIDENCE},

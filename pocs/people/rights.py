@@ -12,6 +12,7 @@ from pocs.people.selectors import delegation_get, person_get
 
 #: what one reads here is the organisation's own; a token is bound to a project and reads none of it
 READS_PEOPLE = rule("reads-people", _("every person of the organisation; no token"))
+READS_PERSON = rule("reads-person", _("everybody of the same organisation; no token"))
 ADMIN_OF_PERSON = needs_admin_of(person_get)
 
 
@@ -33,7 +34,7 @@ TABLE: Table = {
     "api-delegation-revoke": {"POST": REVOKES},
     "people:people": {"GET": READS_PEOPLE},
     "people:person_add": {"GET": ADMIN, "POST": ADMIN},
-    "people:person": {"GET": READS_PEOPLE, "POST": ADMIN_OF_PERSON},
+    "people:person": {"GET": READS_PERSON, "POST": ADMIN_OF_PERSON},
     "people:person_active": {"POST": ADMIN_OF_PERSON},
     "people:team_add": {"GET": ADMIN, "POST": ADMIN},
     "people:delegations": {"GET": PERSON, "POST": PERSON},

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from django.db import models
 
 from pocs.common.actors import Actor
+from pocs.common.errors import Text
+from pocs.common.phrases import Said
 from pocs.projects.models import Project
 
-Listener = Callable[[Project, Actor, models.Model, str], None]
+Listener = Callable[[Project, Actor, models.Model, Text | Said], None]
 _listeners: list[Listener] = []
 
 
@@ -21,7 +23,7 @@ def on_change(listener: Listener) -> None:
         _listeners.append(listener)
 
 
-def notify_change(*, project: Project, actor: Actor, obj: models.Model, what: str) -> None:
-    """Tell the listeners that `obj` changed (`what`: one phrase for the signers)."""
+def notify_change(*, project: Project, actor: Actor, obj: models.Model, what: Text | Said) -> None:
+    """Tell the listeners that `obj` changed; `what` is one lazy phrase, which signers read translated."""
     for listener in _listeners:
         listener(project, actor, obj, what)

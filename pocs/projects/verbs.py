@@ -10,6 +10,7 @@ NAMES = {
     "project.cancelled": _("cancelled the project"),
     "member.added": _("gave a role"),
     "member.removed": _("took a role back"),
+    "affected.changed": _("changed what is affected"),
     "affected.added": _("listed as affected"),
     "affected.removed": _("took off the list of what is affected"),
     "readiness.set": _("stated readiness"),

@@ -136,7 +136,7 @@ def _no_current_package(project: Project) -> list[Missing]:
     text = _("package %(number)d is stale (%(who)s, %(reason)s); freeze a new one") % {
         "number": package.number,
         "who": (package.stale_by or {}).get("label", "—"),
-        "reason": package.stale_reason,
+        "reason": package.stale_text,
     }
     return [Missing("G9", text, "package.stale", object=f"package:{package.pk}", url=url)]
 

@@ -4,10 +4,12 @@ from typing import Any
 
 from django.db import models, transaction
 from django.utils import timezone
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from pocs.common import audit, events
 from pocs.common.actors import Actor
+from pocs.common.errors import Text
+from pocs.common.phrases import Said, kept, reason_facts, said
 from pocs.common.reading import remembered
 from pocs.common.versions import save_version
 from pocs.projects import services as project_services
@@ -33,7 +35,7 @@ def current_package(project: Project) -> Package | None:
     return Package.objects.filter(project=project, state__in=CURRENT_STATES).order_by("-number").first()
 
 
-def on_project_change(project: Project, actor: Actor, obj: models.Model, what: str) -> None:
+def on_project_change(project: Project, actor: Actor, obj: models.Model, what: Text | Said) -> None:
     """Listener of `pocs.projects.changes`: mark the current package stale if its content changed.
 
     Runs in the transaction of the change. The package is compared by digest, so a change of what
@@ -50,21 +52,23 @@ def on_project_change(project: Project, actor: Actor, obj: models.Model, what: s
             package_mark_stale(package=package, actor=actor, obj=obj, what=what)
 
 
-def package_mark_stale(*, package: Package, actor: Actor, obj: models.Model, what: str) -> None:
+def package_mark_stale(*, package: Package, actor: Actor, obj: models.Model, what: Text | Said) -> None:
     """Package and signatures become stale, naming who changed what; the review starts over.
 
     The signatures stay listed. A project in review falls back to `evidence_complete`, where it can
     be frozen again; a decided one keeps its state and shows that its package is no longer current.
     Call inside a transaction that holds the package's row.
     """
-    reason = f"{what}: {obj}"[:300]
+    reason = said(gettext_lazy("%(what)s: %(object)s"), what=what, object=obj)
     now = timezone.now()
     who: dict[str, Any] = {"kind": actor.kind, "label": actor.label, "user_id": actor.user_id}
     was = str(package.state)
     package.state = PackageState.STALE
-    package.stale_at, package.stale_by, package.stale_reason = now, who, reason
+    package.stale_at, package.stale_by = now, who
+    package.stale_reason, package.stale_said = kept(reason)
     package.version += 1
-    package.save(update_fields=["state", "stale_at", "stale_by", "stale_reason", "version", "updated_at"])
+    fields = ["state", "stale_at", "stale_by", "stale_reason", "stale_said", "version", "updated_at"]
+    package.save(update_fields=fields)
     project = package.project
     for signoff in package.signoffs.filter(state__in=CURRENT_APPROVALS):
         _end(actor, project, signoff, SignOffState.STALE, reason)
@@ -75,7 +79,13 @@ def package_mark_stale(*, package: Package, actor: Actor, obj: models.Model, wha
     in_review = Project.objects.filter(pk=project.pk, state=ProjectState.IN_REVIEW).exists()
     if in_review:
         for decision in package.decisions.filter(state=DecisionState.PROPOSED):
-            _end(actor, project, decision, DecisionState.SUPERSEDED, _("its package became stale"))
+            _end(
+                actor,
+                project,
+                decision,
+                DecisionState.SUPERSEDED,
+                said(gettext_lazy("its package became stale")),
+            )
     audit.record(
         actor=actor,
         verb="package.stale",
@@ -84,7 +94,7 @@ def package_mark_stale(*, package: Package, actor: Actor, obj: models.Model, wha
         before={"state": was, "digest": package.digest},
         after={
             "state": package.state,
-            "reason": reason,
+            **reason_facts(reason),
             "object": f"{obj._meta.label_lower}:{obj.pk}",
         },
     )
@@ -93,17 +103,18 @@ def package_mark_stale(*, package: Package, actor: Actor, obj: models.Model, wha
     events.emit(f"project:{project.pk}", "package", {"package": package.number, "state": package.state})
 
 
-def _end(actor: Actor, project: Project, row: SignOff | Decision, to: str, reason: str) -> None:
+def _end(actor: Actor, project: Project, row: SignOff | Decision, to: str, reason: Said) -> None:
     """End one signature, request or proposal with its own audit entry."""
     before = str(row.state)
-    save_version(row, state=to, ended_at=timezone.now(), ended_reason=reason)
+    text, stored = kept(reason)
+    save_version(row, state=to, ended_at=timezone.now(), ended_reason=text, ended_said=stored)
     audit.record(
         actor=actor,
         verb=f"{row._meta.model_name}.{to}",
         obj=row,
         project_id=project.pk,
         before={"state": before},
-        after={"state": to, "reason": reason},
+        after={"state": to, **reason_facts(reason)},
     )
 
 

@@ -47,6 +47,7 @@ MIDDLEWARE = [
     "phasegate.middleware.PreferencesMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "phasegate.middleware.BusyDatabaseMiddleware",
 ]
 
 ROOT_URLCONF = "phasegate.urls"
@@ -129,7 +130,12 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     # sections start folded, so that all are seen at once: the page draws only what is in view, and a
     # browser's own search finds nothing in the rest
-    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "filter": True, "docExpansion": "none", "defaultModelsExpandDepth": 0},
+    "SWAGGER_UI_SETTINGS": {
+        "deepLinking": True,
+        "filter": True,
+        "docExpansion": "none",
+        "defaultModelsExpandDepth": 0,
+    },
     "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": r"/api/v1",
     "ENUM_NAME_OVERRIDES": {

@@ -40,6 +40,7 @@ TITLES = {
     "request-in-flight": gettext_lazy("The first request is still being answered"),
     "too-large": gettext_lazy("The body is too large"),
     "throttled": gettext_lazy("Too many requests"),
+    "busy": gettext_lazy("Too many changes at once"),
     "server-error": gettext_lazy("The server failed"),
 }
 

@@ -13,12 +13,12 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 
-from pocs.common.access import ask_first
+from pocs.common.access import ask_first, offered
 from pocs.common.actors import Actor
 from pocs.common.errors import DomainError, GateNotMet, InvalidInput, NotFound, NotPermitted
 from pocs.common.reading import one_reading
@@ -56,6 +56,9 @@ def page(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBas
     @wraps(view)
     def wrapped(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:
+            methods = offered(request.resolver_match)
+            if methods and request.method not in methods:
+                return HttpResponseNotAllowed(methods)
             ask_first(lambda: actor_of(request), request.resolver_match, request.method)
             with reading_of(request):
                 return view(request, *args, **kwargs)

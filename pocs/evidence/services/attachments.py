@@ -8,6 +8,7 @@ from django.core.files.base import File
 from django.db import transaction
 from django.db.models import Q
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from pocs.common.actors import Actor
 from pocs.evidence.choices import ContributionKind, RevisionState
@@ -36,7 +37,13 @@ def attachment_add(*, actor: Actor, revision: EvidenceRevision, upload: File) ->
         [attachment] = attach(revision, actor, [(checked, upload)], stored)
         seal(revision)
         touch(evidence)
-        tell(actor, "evidence.file_added", revision, before=before, what=_("a file was attached to evidence"))
+        tell(
+            actor,
+            "evidence.file_added",
+            revision,
+            before=before,
+            what=gettext_lazy("a file was attached to evidence"),
+        )
     return attachment
 
 
@@ -51,7 +58,13 @@ def attachment_remove(*, actor: Actor, attachment: Attachment) -> None:
     seal(revision)
     touch(evidence)
     contribute(revision, actor, ContributionKind.WROTE)
-    tell(actor, "evidence.file_removed", revision, before=before, what=_("a file was taken off evidence"))
+    tell(
+        actor,
+        "evidence.file_removed",
+        revision,
+        before=before,
+        what=gettext_lazy("a file was taken off evidence"),
+    )
     if not Attachment.objects.filter(file=stored_name).exists():
         transaction.on_commit(lambda: storage.delete(stored_name))
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from pocs.common import audit
 from pocs.common.actors import Actor
@@ -49,7 +50,13 @@ def revision_submit(*, actor: Actor, revision: EvidenceRevision, note: str = "")
     contribute(revision, actor, ContributionKind.SUBMITTED)
     touch(evidence)
     request_again(actor, revision)
-    tell(actor, "evidence.submitted", revision, before=before, what=_("evidence was submitted for review"))
+    tell(
+        actor,
+        "evidence.submitted",
+        revision,
+        before=before,
+        what=gettext_lazy("evidence was submitted for review"),
+    )
     return revision
 
 
@@ -94,7 +101,7 @@ def revision_review(*, actor: Actor, revision: EvidenceRevision, note: str = "")
         )
     touch(evidence)
     requests_answered(actor, revision)
-    tell(actor, "evidence.reviewed", revision, before=before, what=_("evidence was reviewed"))
+    tell(actor, "evidence.reviewed", revision, before=before, what=gettext_lazy("evidence was reviewed"))
     return revision
 
 
@@ -116,7 +123,7 @@ def revision_return(*, actor: Actor, revision: EvidenceRevision, reason: str) ->
     )
     touch(evidence)
     requests_answered(actor, revision)
-    tell(actor, "evidence.returned", revision, before=before, what=_("evidence was returned"))
+    tell(actor, "evidence.returned", revision, before=before, what=gettext_lazy("evidence was returned"))
     return revision
 
 

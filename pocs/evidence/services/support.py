@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 
 from pocs.common import audit, events
 from pocs.common.actors import Actor
-from pocs.common.errors import Conflict, FieldError, InvalidInput, StaleVersion
+from pocs.common.errors import Conflict, FieldError, InvalidInput, StaleVersion, Text
 from pocs.evidence.choices import ContributionKind, RevisionState
 from pocs.evidence.content import stored_digest
 from pocs.evidence.models import Contribution, Evidence, EvidenceRevision
@@ -100,7 +100,7 @@ def facts(revision: EvidenceRevision) -> dict[str, Any]:
 
 
 def tell(
-    actor: Actor, verb: str, revision: EvidenceRevision, *, what: str, before: dict[str, Any] | None = None
+    actor: Actor, verb: str, revision: EvidenceRevision, *, what: Text, before: dict[str, Any] | None = None
 ) -> None:
     """Audit entry, listeners of frozen packages, and the live pages of the project."""
     project = revision.evidence.project

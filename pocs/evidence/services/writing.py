@@ -6,6 +6,7 @@ from typing import Any
 from django.core.files.base import File
 from django.db import transaction
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from pocs.common.actors import Actor
 from pocs.common.errors import FieldError, InvalidInput
@@ -70,7 +71,7 @@ def evidence_create(
         contribute(revision, actor, ContributionKind.WROTE)
         attach(revision, actor, zip(files, uploads, strict=True), stored)
         seal(revision)
-        tell(actor, "evidence.created", revision, what=_("evidence was added"))
+        tell(actor, "evidence.created", revision, what=gettext_lazy("evidence was added"))
     return evidence
 
 
@@ -113,7 +114,7 @@ def revision_edit(
         seal(revision)
         evidence.title = title
         touch(evidence)
-        tell(actor, "evidence.edited", revision, before=before, what=_("evidence was edited"))
+        tell(actor, "evidence.edited", revision, before=before, what=gettext_lazy("evidence was edited"))
     return revision
 
 

@@ -109,7 +109,7 @@ def decision_settled(entry: AuditEntry, decision: Decision) -> list[Draft]:
         Draft(
             kind="decision.settled",
             text=_outcome(texts[entry.verb], entry, decision),
-            detail=decision.ended_reason or decision.rationale,
+            detail=decision.ended_text or decision.rationale,
             user_ids=members,
             path=path,
         )

@@ -30,10 +30,32 @@ class AffectedView(ActorGenericView):
         serializer = AffectedSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         item = services.affected_add(actor=self.actor, project=project, **serializer.validated_data)
-        return Response(AffectedSerializer(item).data, status=201)
+        return self.answer(item, AffectedSerializer(item).data, status=201)
 
 
 class AffectedItemView(ActorAPIView):
+    @extend_schema(responses=AffectedSerializer, summary="One thing affected; its ETag is needed for edits")
+    def get(self, request: Request, pk: int, item: int) -> Response:
+        row = selectors.affected_get(selectors.project_get(self.actor, pk), item)
+        return self.answer(row, AffectedSerializer(row).data)
+
+    @extend_schema(
+        request=AffectedSerializer,
+        responses={200: AffectedSerializer, 400: ProblemSerializer} | CHANGED,
+        parameters=[IF_MATCH],
+        summary="Change fields of something affected; those not named stay",
+    )
+    def patch(self, request: Request, pk: int, item: int) -> Response:
+        project = selectors.project_get(self.actor, pk)
+        row = selectors.affected_get(project, item)
+        version = self.version_to_change(row)
+        serializer = AffectedSerializer(data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        saved = services.affected_update(
+            actor=self.actor, project=project, item=row, version=version, **serializer.validated_data
+        )
+        return self.answer(saved, AffectedSerializer(saved).data)
+
     @extend_schema(responses={204: None}, summary="Take something off the list")
     def delete(self, request: Request, pk: int, item: int) -> Response:
         project = selectors.project_get(self.actor, pk)

@@ -136,6 +136,7 @@ class AffectedSerializer(StrictSerializer):
     name = serializers.CharField(max_length=200)
     owner = serializers.CharField(max_length=200, required=False, allow_blank=True)
     note = serializers.CharField(max_length=500, required=False, allow_blank=True)
+    version = serializers.IntegerField(read_only=True)
 
 
 class ReadinessSerializer(StrictSerializer):

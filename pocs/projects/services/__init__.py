@@ -4,6 +4,7 @@ from pocs.projects.services.members import member_add, member_remove
 from pocs.projects.services.plan import (
     affected_add,
     affected_remove,
+    affected_update,
     declaration_set,
     readiness_set,
 )
@@ -33,6 +34,7 @@ from pocs.projects.services.workloads import (
 __all__ = [
     "affected_add",
     "affected_remove",
+    "affected_update",
     "declaration_set",
     "member_add",
     "member_remove",

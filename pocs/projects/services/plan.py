@@ -4,10 +4,12 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from pocs.common import audit
 from pocs.common.actors import Actor
 from pocs.common.errors import FieldError, InvalidInput, NotFound
+from pocs.common.phrases import said
 from pocs.common.versions import changed, save_version, stale
 from pocs.people import policies
 from pocs.people.models import Team
@@ -23,22 +25,62 @@ def affected_add(
     """List an application, team or kind of data that the service touches (E8)."""
     policies.require(actor, "project.edit", project)
     require_open(project)
-    values = {"name": name.strip(), "owner": owner.strip(), "note": note.strip()}
+    values = _checked_affected(project, {"kind": kind, "name": name, "owner": owner, "note": note})
+    with transaction.atomic():
+        item = AffectedItem.objects.create(project=project, **values)
+        after = values
+        audit.record(actor=actor, verb="affected.added", obj=item, project_id=project.pk, after=after)
+        notify_change(
+            project=project, actor=actor, obj=item, what=gettext_lazy("Something affected was added")
+        )
+    return item
+
+
+def affected_update(
+    *, actor: Actor, project: Project, item: AffectedItem, version: int, **fields: str
+) -> AffectedItem:
+    """Change fields of an entry in the version its editor has seen; those not given stay."""
+    policies.require(actor, "project.edit", project)
+    require_open(project)
+    with transaction.atomic():
+        stored = project.affected.select_for_update().filter(pk=item.pk).first()
+        if stored is None:
+            raise NotFound(_("There is no such entry in this project."))
+        if version != stored.version:
+            raise stale(stored)
+        kept = {name: getattr(stored, name) for name in ("kind", "name", "owner", "note")}
+        values = _checked_affected(project, kept | fields, besides=stored.pk)
+        before, after = changed(stored, values)
+        if after:
+            save_version(stored, **after)
+            audit.record(
+                actor=actor,
+                verb="affected.changed",
+                obj=stored,
+                project_id=project.pk,
+                before=before,
+                after=after,
+            )
+            notify_change(
+                project=project, actor=actor, obj=stored, what=gettext_lazy("Something affected changed")
+            )
+    return stored
+
+
+def _checked_affected(project: Project, fields: dict[str, str], besides: int | None = None) -> dict[str, str]:
+    """The fields with white space trimmed; InvalidInput for a wrong kind, no name, or one listed already."""
+    values = {name: value.strip() for name, value in fields.items()}
     wrong = _too_long(AffectedItem, values)
-    if kind not in AffectedKind.values:
+    if values["kind"] not in AffectedKind.values:
         wrong.append(FieldError("/kind", "unknown", _("Choose application, team or data.")))
+    same = project.affected.filter(kind=values["kind"], name=values["name"]).exclude(pk=besides)
     if not values["name"]:
         wrong.append(FieldError("/name", "required", _("Name what is affected.")))
-    elif project.affected.filter(kind=kind, name=values["name"]).exists():
+    elif same.exists():
         wrong.append(FieldError("/name", "taken", _("This is listed already.")))
     if wrong:
         raise InvalidInput(_("What is affected is not complete."), wrong)
-    with transaction.atomic():
-        item = AffectedItem.objects.create(project=project, kind=kind, **values)
-        after = {"kind": kind} | values
-        audit.record(actor=actor, verb="affected.added", obj=item, project_id=project.pk, after=after)
-        notify_change(project=project, actor=actor, obj=item, what=_("Something affected was added"))
-    return item
+    return values
 
 
 def affected_remove(*, actor: Actor, project: Project, item: AffectedItem) -> None:
@@ -50,7 +92,9 @@ def affected_remove(*, actor: Actor, project: Project, item: AffectedItem) -> No
     with transaction.atomic():
         before = {"kind": item.kind, "name": item.name, "owner": item.owner, "note": item.note}
         audit.record(actor=actor, verb="affected.removed", obj=item, project_id=project.pk, before=before)
-        notify_change(project=project, actor=actor, obj=item, what=_("Something affected was removed"))
+        notify_change(
+            project=project, actor=actor, obj=item, what=gettext_lazy("Something affected was removed")
+        )
         item.delete()
 
 
@@ -161,7 +205,7 @@ def _set_row(
             before=before,
             after={"kind": kind} | after,
         )
-        what = _("%(item)s changed") % {"item": row.get_kind_display()}
+        what = said(gettext_lazy("%(item)s changed"), item=row)
         notify_change(project=project, actor=actor, obj=row, what=what)
     return row
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.db import transaction
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from pocs.common import audit, events
 from pocs.common.actors import Actor
@@ -85,9 +86,8 @@ def project_update(*, actor: Actor, project: Project, version: int, **fields: An
                 before=before,
                 after=after,
             )
-            notify_change(
-                project=stored, actor=actor, obj=stored, what=_("The project's description changed")
-            )
+            what = gettext_lazy("The project's description changed")
+            notify_change(project=stored, actor=actor, obj=stored, what=what)
     return stored
 
 

@@ -7,11 +7,13 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from pocs.common import audit
 from pocs.common.actors import Actor
 from pocs.common.canonical import digest
 from pocs.common.errors import Conflict, FieldError, InvalidInput
+from pocs.common.phrases import said
 from pocs.common.versions import save_version
 from pocs.people import policies
 from pocs.projects.changes import notify_change
@@ -108,7 +110,7 @@ def _set_state(
             before={"state": before.value},
             after={"state": to.value},
         )
-        what = _("%(version)s became %(to)s") % {"version": stored, "to": to.label}
+        what = said(gettext_lazy("%(version)s became %(to)s"), version=str(stored), to=to.label)
         notify_change(project=project, actor=actor, obj=stored, what=what)
     version.state, version.version = stored.state, stored.version
     return stored

@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 from pocs.common.audit import object_name, verb_name
 from pocs.common.errors import Text
 from pocs.common.models import AuditEntry
+from pocs.common.phrases import read_said
 from pocs.people.models import Team, User
 
 LONGEST_VALUE = 300
@@ -152,7 +153,7 @@ def _changes(entry: AuditEntry) -> list[Change]:
 
 def _hidden(fields: dict[str, Any]) -> set[str]:
     """What a reader need not see: numbers beside the names that they stand for."""
-    return {"object"} | ({"user"} if "person" in fields else set())
+    return {"object", "said"} | ({"user"} if "person" in fields else set())
 
 
 def _field(object_type: str, name: str) -> "Field[Any, Any] | None":
@@ -172,6 +173,8 @@ def _field_name(object_type: str, name: str) -> str:
 
 def _value(entry: AuditEntry, side: dict[str, Any], name: str) -> str | None:
     value = side.get(name)
+    if name == "reason" and isinstance(side.get("said"), dict):
+        value = read_said(side["said"])
     if value is None or value == "":
         return None
     if name in REFERENCES and isinstance(value, int) and not isinstance(value, bool):

@@ -97,6 +97,10 @@ class AffectedForm(forms.Form):
     note = forms.CharField(label=_("note"), max_length=500, required=False)
 
 
+class AffectedEditForm(AffectedForm):
+    version = forms.IntegerField(widget=forms.HiddenInput)
+
+
 class ReadinessForm(forms.Form):
     """One readiness point; one such form per point stands on the page, told apart by its prefix."""
 

@@ -17,7 +17,7 @@ from pocs.common.ui.mixins import actor_of, page, service_errors, service_messag
 from pocs.projects import selectors, services
 from pocs.projects.models import Project
 from pocs.projects.readiness_support import support_of, support_url
-from pocs.projects.ui.forms import AffectedForm, DeclarationForm, ReadinessForm
+from pocs.projects.ui.forms import AffectedEditForm, AffectedForm, DeclarationForm, ReadinessForm
 
 
 @require_http_methods(["GET", "POST"])
@@ -39,6 +39,32 @@ def affected(request: HttpRequest, pk: int) -> HttpResponseBase:
     may = selectors.may(actor, project)
     context = {"project": project, "items": selectors.affected_of(project), "form": form, "may": may}
     return render(request, "projects/affected.html", context, status=status)
+
+
+@require_http_methods(["GET", "POST"])
+@page
+def affected_item(request: HttpRequest, pk: int, item: int) -> HttpResponseBase:
+    """Change one entry; a conflict shows what is stored now and keeps what was typed."""
+    actor = actor_of(request)
+    project = selectors.project_get(actor, pk, "project.edit")
+    row = selectors.affected_get(project, item)
+    initial = {name: getattr(row, name) for name in AffectedEditForm.base_fields}
+    form = AffectedEditForm(request.POST or None, initial=initial)
+    status, stored = 200, None
+    if request.method == "POST":
+        status = 400
+        if form.is_valid():
+            with service_errors(form) as call:
+                services.affected_update(actor=actor, project=project, item=row, **form.cleaned_data)
+            if not call.failed:
+                messages.success(request, _("Saved."))
+                return redirect("projects:affected", pk=pk)
+            status = call.status
+            if isinstance(call.error, StaleVersion):
+                stored = row
+                form.data = {**form.data.dict(), "version": str(row.version)}  # type: ignore[attr-defined]
+    context = {"project": project, "item": row, "form": form, "stored": stored}
+    return render(request, "projects/affected_item.html", context, status=status)
 
 
 @require_POST

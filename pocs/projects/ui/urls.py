@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from pocs.projects.ui import audit_views, matrix_builder_views, plan_views, scenario_views, token_views, views, workload_views
+from pocs.projects.ui import (
+    audit_views,
+    matrix_builder_views,
+    plan_views,
+    scenario_views,
+    token_views,
+    views,
+    workload_views,
+)
 
 app_name = "projects"
 urlpatterns = [
@@ -17,6 +25,7 @@ urlpatterns = [
     path("projects/<int:pk>/members/", views.members, name="members"),
     path("projects/<int:pk>/members/remove/", views.member_remove, name="member_remove"),
     path("projects/<int:pk>/affected/", plan_views.affected, name="affected"),
+    path("projects/<int:pk>/affected/<int:item>/", plan_views.affected_item, name="affected_item"),
     path("projects/<int:pk>/affected/<int:item>/remove/", plan_views.affected_remove, name="affected_remove"),
     path("projects/<int:pk>/readiness/", plan_views.readiness, name="readiness"),
     path("projects/<int:pk>/declarations/", plan_views.declarations, name="declarations"),
@@ -42,9 +51,7 @@ urlpatterns = [
     path("projects/<int:pk>/workloads/", workload_views.workloads, name="workloads"),
     path("projects/<int:pk>/workloads/<int:file>/", workload_views.workload, name="workload"),
     path(
-        "projects/<int:pk>/workloads/<int:file>/state/",
-        workload_views.workload_state,
-        name="workload_state",
+        "projects/<int:pk>/workloads/<int:file>/state/", workload_views.workload_state, name="workload_state"
     ),
     path("projects/<int:pk>/tokens/", token_views.tokens, name="tokens"),
     path("projects/<int:pk>/tokens/<int:token>/revoke/", token_views.token_revoke, name="token_revoke"),

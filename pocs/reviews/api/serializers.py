@@ -75,10 +75,11 @@ class SignOffSerializer(serializers.Serializer):
     signed_at = serializers.DateTimeField(allow_null=True)
     expires_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
-    ended_reason = serializers.CharField()
+    ended_reason = serializers.CharField(source="ended_text")
 
 
 class PackageSerializer(serializers.ModelSerializer):
+    stale_reason = serializers.CharField(source="stale_text", read_only=True)
     project = serializers.IntegerField(source="project_id", read_only=True)
     state = serializers.ChoiceField(choices=PackageState.choices, read_only=True)
     frozen_by = ReviewPersonSerializer(read_only=True)
@@ -182,7 +183,7 @@ class DecisionSerializer(serializers.Serializer):
     confirmed_by = ReviewPersonSerializer(allow_null=True)
     confirmed_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
-    ended_reason = serializers.CharField()
+    ended_reason = serializers.CharField(source="ended_text")
     conditions = ConditionSerializer(many=True)
 
 

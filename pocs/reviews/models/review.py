@@ -6,6 +6,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from pocs.common.models import VersionedModel
+from pocs.common.phrases import read_said
 from pocs.evidence.models import EvidenceRevision
 from pocs.people.models import Organisation, User
 from pocs.projects.models import Project
@@ -106,7 +107,8 @@ class Package(VersionedModel):
     frozen_at = models.DateTimeField()
     stale_at = models.DateTimeField(null=True)
     stale_by = models.JSONField(null=True)  # the actor whose change made it stale
-    stale_reason = models.CharField(max_length=300, blank=True)
+    stale_reason = models.CharField(max_length=300, blank=True)  # in English
+    stale_said = models.JSONField(null=True)  # the same to be read in any language; see `pocs.common.phrases`
 
     class Meta:
         ordering = ["project_id", "-number"]
@@ -114,6 +116,11 @@ class Package(VersionedModel):
 
     def __str__(self) -> str:
         return f"P{self.number}"
+
+    @property
+    def stale_text(self) -> str:
+        """Why it became stale, in the reader's language; as written, for one from before that was kept."""
+        return read_said(self.stale_said) if self.stale_said else self.stale_reason
 
 
 class SignOff(VersionedModel):
@@ -133,6 +140,7 @@ class SignOff(VersionedModel):
     expires_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     ended_reason = models.CharField(max_length=300, blank=True)
+    ended_said = models.JSONField(null=True)  # the same where the system gave the reason
 
     class Meta:
         ordering = ["package_id", "slot", "seat", "id"]
@@ -156,6 +164,11 @@ class SignOff(VersionedModel):
 
     def __str__(self) -> str:
         return f"{self.package} {self.slot}"
+
+    @property
+    def ended_text(self) -> str:
+        """Why it ended, in the reader's language where the system gave the reason."""
+        return read_said(self.ended_said) if self.ended_said else self.ended_reason
 
     @property
     def lapsed(self) -> bool:
@@ -208,6 +221,7 @@ class Decision(VersionedModel):
     confirmed_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
     ended_reason = models.CharField(max_length=300, blank=True)
+    ended_said = models.JSONField(null=True)  # the same where the system gave the reason
 
     class Meta:
         ordering = ["-created_at", "-id"]
@@ -221,6 +235,11 @@ class Decision(VersionedModel):
 
     def __str__(self) -> str:
         return f"{self.get_outcome_display()}"
+
+    @property
+    def ended_text(self) -> str:
+        """Why it ended, in the reader's language where the system gave the reason."""
+        return read_said(self.ended_said) if self.ended_said else self.ended_reason
 
     @property
     def accepts(self) -> bool:

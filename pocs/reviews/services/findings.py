@@ -82,7 +82,7 @@ def _save(
         before={name: before[name] for name in changed},
         after=changed,
     )
-    notify_change(project=project, actor=actor, obj=row, what=str(what))
+    notify_change(project=project, actor=actor, obj=row, what=what)
     tell(project, "findings", saved=kind)
     return row
 

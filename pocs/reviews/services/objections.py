@@ -114,7 +114,9 @@ def objection_rule(*, actor: Actor, objection: Objection, upheld: bool, ruling: 
     _save(row)
     _record(actor, row, f"objection.{row.state}", ObjectionState.ANSWERED)
     if upheld and package.state in CURRENT_STATES:
-        package_mark_stale(package=package, actor=actor, obj=row, what=_("an objection was upheld"))
+        package_mark_stale(
+            package=package, actor=actor, obj=row, what=gettext_lazy("an objection was upheld")
+        )
     told = {row.raised_by_id, *leads_of(package.project)}
     _notify(row, "objection.ruled", gettext_lazy("An objection to package %(number)d was decided"), told)
     return row

@@ -5,6 +5,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from pocs.common import audit
 from pocs.common.actors import Actor
@@ -60,7 +61,9 @@ def package_freeze(*, actor: Actor, project: Project) -> Package:
         frozen_at=timezone.now(),
     )
     if last is not None and last.state in (PackageState.FROZEN, PackageState.APPROVED):
-        package_mark_stale(package=last, actor=actor, obj=package, what=_("a newer package was frozen"))
+        package_mark_stale(
+            package=last, actor=actor, obj=package, what=gettext_lazy("a newer package was frozen")
+        )
     audit.record(
         actor=actor,
         verb="package.frozen",

@@ -9,7 +9,7 @@ from pocs.common import audit
 from pocs.common.actors import Actor, system_actor
 from pocs.common.errors import Conflict
 from pocs.common.notices import Notice, send
-from pocs.common.phrases import phrase
+from pocs.common.phrases import Said, kept, phrase, reason_facts, said
 from pocs.people import policies
 from pocs.reviews.choices import CURRENT_APPROVALS, DecisionState, PackageState, SignOffState, Slot
 from pocs.reviews.models import Package, SignOff
@@ -47,12 +47,13 @@ def signoffs_request(actor: Actor, package: Package) -> None:
             signoff_request(actor, package, slot, seat)
 
 
-def signoff_end(actor: Actor, row: SignOff, state: SignOffState, reason: str) -> None:
+def signoff_end(actor: Actor, row: SignOff, state: SignOffState, reason: str | Said) -> None:
     """End a signature or the request for it, with its audit entry."""
     before = str(row.state)
-    row.state, row.ended_at, row.ended_reason = state, timezone.now(), reason[:300]
+    row.state, row.ended_at = state, timezone.now()
+    row.ended_reason, row.ended_said = kept(reason)
     row.version += 1
-    row.save(update_fields=["state", "ended_at", "ended_reason", "version", "updated_at"])
+    row.save(update_fields=["state", "ended_at", "ended_reason", "ended_said", "version", "updated_at"])
     project = row.package.project
     audit.record(
         actor=actor,
@@ -60,7 +61,7 @@ def signoff_end(actor: Actor, row: SignOff, state: SignOffState, reason: str) ->
         obj=row,
         project_id=project.pk,
         before={"state": before},
-        after={"state": state, "reason": reason, "digest": row.digest},
+        after={"state": state, **reason_facts(reason), "digest": row.digest},
     )
     tell(project, "signoff", package=row.package.number, slot=row.slot, state=str(state))
 
@@ -94,7 +95,7 @@ def signoff_ask_again(*, actor: Actor, package: Package, slot: str) -> list[Sign
         raise Conflict(detail % {"number": package.number, "state": PackageState(package.state).label})
     for row in package.signoffs.filter(slot=slot).select_related("package__project"):
         if row.lapsed:
-            signoff_end(actor, row, SignOffState.EXPIRED, _("its time was over"))
+            signoff_end(actor, row, SignOffState.EXPIRED, said(gettext_lazy("its time was over")))
     current = [SignOffState.REQUESTED, *CURRENT_APPROVALS, SignOffState.REJECTED]
     filled = set(package.signoffs.filter(slot=slot, state__in=current).values_list("seat", flat=True))
     empty = [seat for seat in range(1, quorum_of(package, slot) + 1) if seat not in filled]
@@ -120,7 +121,7 @@ def signoffs_expire() -> int:
             package = Package.objects.select_for_update().select_related("project").get(pk=package_id)
             actor = system_actor(package.project.organisation_id)
             for row in due.filter(package=package).select_related("package__project"):
-                signoff_end(actor, row, SignOffState.EXPIRED, _("its time was over"))
+                signoff_end(actor, row, SignOffState.EXPIRED, said(gettext_lazy("its time was over")))
                 count += 1
             if package.state == PackageState.APPROVED:
                 package_to(actor, package, PackageState.FROZEN)

@@ -5,12 +5,14 @@ from datetime import timedelta
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from pocs.common import audit
 from pocs.common.actors import Actor
 from pocs.common.canonical import digest
 from pocs.common.errors import Conflict, FieldError, GateNotMet, InvalidInput, NotPermitted
 from pocs.common.models import AuditEntry
+from pocs.common.phrases import said
 from pocs.people import policies
 from pocs.people.models import User
 from pocs.reviews.choices import CURRENT_APPROVALS, PackageState, SignOffState, Slot, Verdict
@@ -179,7 +181,10 @@ def _changed_since_frozen(actor: Actor, package: Package) -> bool:
     if digest_now(package) == package.digest:
         return False
     package_mark_stale(
-        package=package, actor=actor, obj=package, what=_("its content was found changed at signing")
+        package=package,
+        actor=actor,
+        obj=package,
+        what=gettext_lazy("its content was found changed at signing"),
     )
     return True
 
@@ -227,7 +232,7 @@ def _sign(
     )
     if state == SignOffState.REJECTED:
         for other in package.signoffs.filter(state=SignOffState.REQUESTED).select_related("package"):
-            signoff_end(actor, other, SignOffState.EXPIRED, _("the package was rejected"))
+            signoff_end(actor, other, SignOffState.EXPIRED, said(gettext_lazy("the package was rejected")))
         package_to(actor, package, PackageState.REJECTED)
     elif _all_approved(package):
         package_to(actor, package, PackageState.APPROVED)

@@ -62,7 +62,7 @@ def waiver_grant(*, actor: Actor, waiver: Waiver) -> Waiver:
     if row.expires_at <= timezone.now():
         raise Conflict(_("The time this waiver was asked for has passed."))
     _end(actor, row, WaiverState.GRANTED, user_id, "")
-    notify_change(project=row.project, actor=actor, obj=row, what=_("a waiver was granted"))
+    notify_change(project=row.project, actor=actor, obj=row, what=gettext_lazy("a waiver was granted"))
     return row
 
 
@@ -87,7 +87,7 @@ def waiver_revoke(*, actor: Actor, waiver: Waiver, note: str) -> Waiver:
     note = require_text("/note", note, _("Say why the waiver is revoked."))
     row = _locked(waiver, WaiverState.GRANTED)
     _end(actor, row, WaiverState.REVOKED, user_id, note)
-    notify_change(project=row.project, actor=actor, obj=row, what=_("a waiver was revoked"))
+    notify_change(project=row.project, actor=actor, obj=row, what=gettext_lazy("a waiver was revoked"))
     return row
 
 
@@ -111,7 +111,9 @@ def waivers_expire() -> int:
             if was_granted:
                 _tell_expired(row)
             if was_granted and state_of(row.project) == ProjectState.IN_REVIEW:
-                notify_change(project=row.project, actor=actor, obj=row, what=_("a waiver expired"))
+                notify_change(
+                    project=row.project, actor=actor, obj=row, what=gettext_lazy("a waiver expired")
+                )
             count += 1
     return count
 

@@ -144,7 +144,7 @@ def _warnings(project: Project, package: Package | None, facts: dict[str, Any]) 
     if package is not None and package.state == PackageState.STALE:
         found.append(
             _("This package is stale: %(who)s — %(reason)s")
-            % {"who": (package.stale_by or {}).get("label", "—"), "reason": package.stale_reason}
+            % {"who": (package.stale_by or {}).get("label", "—"), "reason": package.stale_text}
         )
     if facts["demo_environment_only"]:
         found.append(_("Measured in a demo environment only (X16)."))

@@ -4,10 +4,12 @@ from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from pocs.common import audit, events
 from pocs.common.actors import Actor
 from pocs.common.errors import Conflict, InvalidInput, NotFound, NotPermitted
+from pocs.common.phrases import said
 from pocs.people import policies
 from pocs.projects.changes import notify_change
 from pocs.projects.choices import ProjectState, ScenarioState
@@ -183,7 +185,7 @@ def run_supersede(*, actor: Actor, run: Run, by: Run) -> Run:
             before=before,
             after=after,
         )
-        what = _("run %(old)s was superseded by %(new)s") % {"old": stored, "new": by}
+        what = said(gettext_lazy("run %(old)s was superseded by %(new)s"), old=str(stored), new=str(by))
         notify_change(project=stored.project, actor=actor, obj=stored, what=what)
         announce(stored)
     return stored

@@ -343,3 +343,20 @@ def test_the_project_page_needs_few_queries(
 @pytest.mark.parametrize("path", ["projects/999999999999999999999/", "projects/0/"])
 def test_odd_numbers_are_404(cast: Cast, page_as: PageAs, path: str) -> None:
     assert page_as(cast.lead).get(f"/{path}").status_code == 404
+
+
+def test_an_affected_entry_is_edited_and_a_conflict_keeps_what_was_typed(cast: Cast, page_as: PageAs) -> None:
+    item = services.affected_add(
+        actor=cast.lead.as_actor(), project=cast.project, kind="data", name="Tickets", owner="Li"
+    )
+    browser, place = page_as(cast.contributor), url("affected_item", cast, item.pk)
+    assert 'value="Tickets"' in browser.get(place).content.decode()
+    form = {"kind": "data", "name": "Cases", "owner": "Li", "note": "", "version": "1"}
+    assert browser.post(place, form).status_code == 302
+    late = browser.post(place, form | {"name": "Typed late"})
+    shown = late.content.decode()
+    assert late.status_code == 412
+    assert "Typed late" in shown
+    assert "Cases" in shown
+    assert browser.post(place, form | {"name": "Typed late", "version": "2"}).status_code == 302
+    assert cast.project.affected.get().name == "Typed late"

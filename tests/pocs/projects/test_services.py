@@ -430,3 +430,24 @@ def test_visible_projects_by_person(cast: Cast) -> None:
     }
     assert cast.project not in selectors.projects_visible_to(cast.outsider.as_actor())
     assert ProjectMember.objects.filter(user=cast.outsider).count() == 1
+
+
+def test_what_is_affected_is_edited_in_the_version_one_has_seen(cast: Cast) -> None:
+    actor = cast.contributor.as_actor()
+    given = {"actor": actor, "project": cast.project}
+    item = services.affected_add(**given, kind="team", name="Help desk")
+    other = services.affected_add(**given, kind="team", name="Sales")
+    changed = services.affected_update(**given, item=item, version=1, owner=" Li ", name="Desk")
+    assert (changed.name, changed.owner, changed.kind, changed.version) == ("Desk", "Li", "team", 2)
+    entry = AuditEntry.objects.get(verb="affected.changed")
+    assert (entry.before, entry.after) == ({"name": "Help desk", "owner": ""}, {"name": "Desk", "owner": "Li"})
+    with pytest.raises(StaleVersion):
+        services.affected_update(**given, item=item, version=1, note="late")
+    for wrong in ({"name": "Sales"}, {"name": " "}, {"kind": "city"}, {"owner": "x" * 201}):
+        with pytest.raises(InvalidInput):
+            services.affected_update(**given, item=changed, version=2, **wrong)
+    assert services.affected_update(**given, item=other, version=1, name="Sales").version == 1
+    with pytest.raises(NotPermitted):
+        services.affected_update(
+            actor=cast.viewer.as_actor(), project=cast.project, item=item, version=2, name="x"
+        )

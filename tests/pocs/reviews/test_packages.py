@@ -3,14 +3,17 @@
 from collections.abc import Callable
 
 import pytest
+from django.utils.translation import override
 
 from pocs.common.canonical import digest
 from pocs.common.errors import Conflict, GateNotMet, NotPermitted
+from pocs.common.models import AuditEntry
 from pocs.evidence.choices import EvidenceType, RevisionState
 from pocs.evidence.content import ContentMismatch
 from pocs.evidence.models import Evidence, EvidenceRevision
 from pocs.projects import services as project_services
 from pocs.projects.choices import ProjectState
+from pocs.projects.ui.entries import readable
 from pocs.reviews import database_guards, services
 from pocs.reviews.choices import PackageState, SignOffState, Slot
 from pocs.reviews.difference import manifest_difference
@@ -190,3 +193,23 @@ def test_a_change_after_the_decision_keeps_the_decision(cast: Cast, evidence: By
     decision.package.refresh_from_db()
     assert cast.project.state == ProjectState.DECIDED
     assert decision.package.state == PackageState.STALE
+
+
+def test_why_it_is_stale_reads_in_the_readers_language(cast: Cast, package: Package) -> None:
+    with override("zh-hans"):
+        project_services.affected_update(
+            actor=cast.lead.as_actor(),
+            project=cast.project,
+            item=cast.project.affected.order_by("pk")[0],
+            version=1,
+            owner="Somebody else",
+        )
+    package.refresh_from_db()
+    assert package.state == "stale"
+    assert package.stale_text == package.stale_reason
+    assert package.stale_text.startswith("Something affected changed: Affected")
+    entry = AuditEntry.objects.get(verb="package.stale")
+    (reason,) = [change for change in readable([entry])[0].changes if change.field == "reason"]
+    assert reason.after == package.stale_reason
+    package.stale_said = None  # as of a package from before that was kept
+    assert package.stale_text == package.stale_reason
