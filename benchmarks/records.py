@@ -158,7 +158,7 @@ def _execute(run: Any, target: MadeUp) -> None:
     def measurable(_target: Any, **_named: Any) -> Any:
         yield target
 
-    execution.measurable = measurable
+    execution.measurable = measurable  # type: ignore[assignment]
     execution.run_execute(run.pk, worker="benchmark")
 
 
@@ -188,7 +188,8 @@ def _visits(run: Any, person: Any) -> list[tuple[str, str, str, str]]:
         rows.append(_row(name, statistics.median(took), "ms", most))
     for form in ("csv", "jsonl", "parquet"):
         before, began = _peak_mib(), time.perf_counter()
-        size = sum(len(part) for part in client.get(f"/runs/{run.pk}/export/{form}/").streaming_content)
+        answer: Any = client.get(f"/runs/{run.pk}/export/{form}/")
+        size = sum(len(part) for part in answer.streaming_content)
         name = f"export as {form} ({size / 2**20:.0f} MiB, memory +{_peak_mib() - before:.0f} MiB)"
         rows.append(_row(name, time.perf_counter() - began, "s", None))
     return rows

@@ -251,5 +251,7 @@ def _gap_interval(good: Sequence[Any], share: float) -> tuple[float | None, floa
     if not gaps:
         return None, None
     ordered = np.sort(np.concatenate(gaps)) / NS_PER_MS
-    ends: tuple[float | None, float | None] = percentile_interval(ordered.tolist(), share, independent=len(gaps))
+    ends: tuple[float | None, float | None] = percentile_interval(
+        ordered.tolist(), share, independent=len(gaps)
+    )
     return ends

@@ -115,7 +115,7 @@ class Spool(threading.Thread):
                 synced = time.monotonic()
 
     def _write_some(self) -> None:
-        records = []
+        records: list[RequestRecord] = []
         while self._waiting and len(records) < LONGEST_BATCH:
             records.append(self._waiting.popleft())
         places = self._append([record_item(record) for record in records])

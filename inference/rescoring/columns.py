@@ -69,11 +69,20 @@ def collect(records: Iterable[RequestRecord], *, open_loop: bool, excluded: int 
         rows.append(_row(record))
         reads.append(record.reads)
     table = np.array(rows, dtype=np.int64).reshape(len(rows), 11)
-    columns = list(table.T)
-    flags = [column.astype(bool) for column in columns[8:11]]
+    scheduled, sent, role, first, last, ended, output_tokens, in_first_read, *flags = table.T
+    success, no_error, streamed = (column.astype(bool) for column in flags)
     return Columns(
-        *columns[:8],
-        *flags,
+        scheduled=scheduled,
+        sent=sent,
+        role=role,
+        first=first,
+        last=last,
+        ended=ended,
+        output_tokens=output_tokens,
+        in_first_read=in_first_read,
+        success=success,
+        no_error=no_error,
+        streamed=streamed,
         reads=reads,
         open_loop=open_loop,
         excluded=excluded,

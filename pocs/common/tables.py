@@ -55,12 +55,16 @@ def lines(header: Sequence[Any], rows: Iterable[Sequence[Any]]) -> Iterator[str]
         yield writer.writerow([cell(value) for value in row])
 
 
+def _next(parts: Iterator[bytes]) -> bytes | None:
+    return next(parts, None)
+
+
 class TableResponse(StreamingHttpResponse):
     """Streamed: rows are read a chunk at a time under ASGI too, where Django reads all of them first."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         parts = iter(self.streaming_content)  # type: ignore[arg-type]
-        while (part := await sync_to_async(next)(parts, None)) is not None:
+        while (part := await sync_to_async(_next)(parts)) is not None:
             yield part
 
 

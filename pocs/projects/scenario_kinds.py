@@ -221,8 +221,8 @@ def options_wrong(kind: str, spec: Mapping[str, Any]) -> list[FieldError]:
     for name, value in options.items():
         pointer = f"/spec/options/{name}"
         if name not in known:
-            text = _("A scenario of the kind “%(kind)s” has no such field.") % {"kind": form.kind.label}
-            wrong.append(FieldError(pointer, "unknown", text))
+            unknown = _("A scenario of the kind “%(kind)s” has no such field.") % {"kind": form.kind.label}
+            wrong.append(FieldError(pointer, "unknown", unknown))
         elif (text := _field_wrong(known[name], value)) is not None:
             wrong.append(FieldError(pointer, "range", text))
     if not wrong:

@@ -49,6 +49,8 @@ def _beside(run: Run, start_ms: float, end_ms: float) -> list[tuple[float, float
     )
     found: list[tuple[float, float | None, float]] = []
     for sent_ms, length_ms, intervals_ms in rows.values_list("started_ms", "e2e_ms", "intervals_ms"):
+        assert sent_ms is not None, "asked for by its beginning"
+        assert length_ms is not None, "asked for by its end"
         queue_ms = intervals_ms.get("queue_wait")
         before = [intervals_ms.get(name) or 0.0 for name in ("throttled", "network")]
         found.append((sent_ms, None if queue_ms is None else sum(before) + queue_ms, length_ms))

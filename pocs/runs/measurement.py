@@ -125,6 +125,7 @@ class Measurement(threading.Thread):
         reset = getattr(self.target, "reset_prefix_cache", None)
         if reset is not None:
             await reset()  # each run starts cold, whatever ran before
+        assert self._leave is not None, "the loop has begun"
         values = self.kind.values(self.spec.get("options") or {})
         self.started_ns = time.monotonic_ns()
         self._sampler = ResourceSampler(self.target, started_ns=self.started_ns)

@@ -349,7 +349,9 @@ class AnswerSample(models.Model):
 
     class Meta:
         ordering = ["-number"]
-        constraints = [models.UniqueConstraint(fields=["project", "number"], name="answer_sample_number_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "number"], name="answer_sample_number_once")
+        ]
 
     def __str__(self) -> str:
         return f"A{self.number}"

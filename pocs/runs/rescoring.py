@@ -192,8 +192,10 @@ def _line(tools: Mapping[str, Any], metric: str, label: str, unit: str, rate: bo
     for found in tools.values():
         value = found[metric]
         other = _other(value, own) if rate else any(_other(value[key], own[key]) for key in ("p50", "p99"))
-        shown = (None, None, value) if rate else (value["p50"], value["p99"], None)
-        cells.append(Cell(*shown, other=other))
+        if rate:
+            cells.append(Cell(p50=None, p99=None, value=value, other=other))
+        else:
+            cells.append(Cell(p50=value["p50"], p99=value["p99"], value=None, other=other))
     return Line(label, unit, rate, 1 if unit else 0, tuple(cells))
 
 

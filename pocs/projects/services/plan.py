@@ -73,7 +73,9 @@ def _checked_affected(project: Project, fields: dict[str, str], besides: int | N
     wrong = _too_long(AffectedItem, values)
     if values["kind"] not in AffectedKind.values:
         wrong.append(FieldError("/kind", "unknown", _("Choose application, team or data.")))
-    same = project.affected.filter(kind=values["kind"], name=values["name"]).exclude(pk=besides)
+    same = project.affected.filter(kind=values["kind"], name=values["name"])
+    if besides is not None:
+        same = same.exclude(pk=besides)
     if not values["name"]:
         wrong.append(FieldError("/name", "required", _("Name what is affected.")))
     elif same.exists():

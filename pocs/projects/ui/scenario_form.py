@@ -152,7 +152,7 @@ class SpecForm(LoadFields):
     ) -> None:
         super().__init__(*args, **kwargs)
         self.prepare_load(project)
-        self.kind, self.kept_quality = kind, list(kept_quality)
+        self.kept_quality = list(kept_quality)
         if not self.kept_quality:
             del self.fields["quality_drop"]
         form = KIND_FORMS.get(kind)
@@ -175,7 +175,7 @@ class SpecForm(LoadFields):
         try:
             return quality_of_file(uploaded.name, uploaded.read())
         except InvalidInput as error:
-            raise forms.ValidationError(error.detail) from error
+            raise forms.ValidationError(str(error.detail)) from error
 
     def clean_interruptions(self) -> list[dict[str, Any]]:
         """Lines like `decode every 4 after 8 tokens` as the objects of a spec."""
@@ -280,14 +280,16 @@ def _option_field(option: KindField) -> forms.Field:
     if option.is_text:
         widget = forms.Textarea(attrs={"rows": 3}) if option.name == "classes" else forms.TextInput()
         return forms.CharField(
-            label=option.label,
+            label=str(option.label),
             required=False,
-            help_text=option.help_text,
+            help_text=str(option.help_text),
             widget=widget,
             initial=option.default,
         )
     number = forms.IntegerField if option.whole else forms.FloatField
-    return number(label=option.label, required=False, help_text=option.help_text, initial=option.default)
+    return number(
+        label=str(option.label), required=False, help_text=str(option.help_text), initial=option.default
+    )
 
 
 def _check(line: str) -> Any:
