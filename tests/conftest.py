@@ -31,8 +31,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Long files first; on a database server, only what touches the database: the rest is the same there."""
     if "DATABASE_URL" in os.environ:
         left_out = [item for item in items if not _touches_database(item)]
+        left_out += [item for item in items if item.get_closest_marker("any_database") is not None]
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if _touches_database(item)]
+        items[:] = [item for item in items if item not in set(left_out)]
     items.sort(key=lambda item: item.path.name not in BEGUN_FIRST)
 
 

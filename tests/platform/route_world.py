@@ -14,6 +14,7 @@ from pocs.people.delegations import delegation_give
 from pocs.people.models import User
 from pocs.people.roles import SCOPES, OrganisationRole
 from pocs.projects.choices import ProjectState
+from pocs.projects.services.workloads import workload_upload
 from pocs.reviews import services
 from pocs.reviews.models import Objection, SignOff
 from pocs.runs.choices import RunState
@@ -116,10 +117,22 @@ class _Objects:
         make_scenario_version(project, "of-routes", state="draft")
         token, _plaintext = make_ci_token(project, sponsor=cast.lead)
         affected = project.affected.order_by("pk")[0]
+        workload = workload_upload(
+            actor=cast.lead.as_actor(), project=project, name="x.jsonl", raw=b'{"id": "a", "prompt": "x"}\n'
+        )
+        of_workload = {"pk": project.pk, "file": workload.pk}
+        sample = project.answer_samples.create(number=1, seed="x", per_scenario=1, drawn_by=cast.lead)
+        answer = sample.answers.create(run=run, request_index=0, prompt="x", answer="y")
         below = {"pk": project.pk, "kind": "capacity", "slug": "of-routes", "number": 1, "to": "observing"}
         return {
             "projects/": below,
             "api-member": {"pk": project.pk, "member": project.members.get(role="viewer").pk},
+            "api-workload": of_workload,
+            "api-workload-confirm": of_workload,
+            "projects:workload": of_workload,
+            "projects:workload_state": of_workload,
+            "runs:target_reports": {"pk": project.pk, "target_pk": run.target_id},
+            "runs:target_conformance": {"pk": project.pk, "target_pk": run.target_id},
             "api-token-revoke": {"pk": project.pk, "token": token.pk},
             "projects:token_revoke": {"pk": project.pk, "token": token.pk},
             "api-affected-item": {"pk": project.pk, "item": affected.pk},
@@ -140,6 +153,7 @@ class _Objects:
             "runs:cancel": {"pk": waiting.pk},
             "targets/": {"pk": run.target_id},
             "matrices/": {"pk": matrix.pk},
+            "answers/": {"pk": answer.pk},
             "experiments/": {"pk": experiment.pk},
             "baselines/": {"pk": baseline.pk},
             "evidence/": {"pk": draft.pk},

@@ -217,6 +217,7 @@ def answer(client: Client, method: str, url: str, body: dict[str, Any]) -> Any:
     return response
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("api", [True, False], ids=["api", "pages"])
 def test_everybody_on_every_route(world: World, api: bool) -> None:
     """An empty body, so that whoever may, is told what is wrong, and whoever may not, that they may not."""

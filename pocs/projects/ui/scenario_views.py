@@ -30,6 +30,11 @@ def scenarios(request: HttpRequest, pk: int) -> HttpResponseBase:
     return render(request, "projects/scenarios.html", context)
 
 
+def _posted(request: HttpRequest) -> tuple[Any, Any]:
+    """What was posted, an empty body too: a form of nothing is told what it lacks."""
+    return (request.POST, request.FILES) if request.method == "POST" else (None, None)
+
+
 @require_http_methods(["GET", "POST"])
 @page
 def scenario_create(request: HttpRequest, pk: int) -> HttpResponseBase:
@@ -38,7 +43,7 @@ def scenario_create(request: HttpRequest, pk: int) -> HttpResponseBase:
     project = selectors.project_get(actor, pk, "scenario.edit")
     kind = request.POST.get("kind") or request.GET.get("kind", "")
     options: dict[str, Any] = {"kind": kind, "project": project, "initial": {"kind": kind}}
-    form = ScenarioForm(request.POST or None, request.FILES or None, **options)
+    form = ScenarioForm(*_posted(request), **options)
     status, preview = 200, None
     if request.method == "POST":
         form, preview, status = workload_step(request, form, project, ScenarioForm, options)
@@ -73,7 +78,7 @@ def scenario_edit(request: HttpRequest, pk: int, slug: str) -> HttpResponseBase:
         "kept_quality": last.spec.get("quality") or (),
         "initial": spec_as_typed(last.spec),
     }
-    form = SpecForm(request.POST or None, request.FILES or None, **options)
+    form = SpecForm(*_posted(request), **options)
     status, preview = 200, None
     if request.method == "POST":
         form, preview, status = workload_step(request, form, project, SpecForm, options)
