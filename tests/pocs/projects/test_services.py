@@ -440,7 +440,10 @@ def test_what_is_affected_is_edited_in_the_version_one_has_seen(cast: Cast) -> N
     changed = services.affected_update(**given, item=item, version=1, owner=" Li ", name="Desk")
     assert (changed.name, changed.owner, changed.kind, changed.version) == ("Desk", "Li", "team", 2)
     entry = AuditEntry.objects.get(verb="affected.changed")
-    assert (entry.before, entry.after) == ({"name": "Help desk", "owner": ""}, {"name": "Desk", "owner": "Li"})
+    assert (entry.before, entry.after) == (
+        {"name": "Help desk", "owner": ""},
+        {"name": "Desk", "owner": "Li"},
+    )
     with pytest.raises(StaleVersion):
         services.affected_update(**given, item=item, version=1, note="late")
     for wrong in ({"name": "Sales"}, {"name": " "}, {"kind": "city"}, {"owner": "x" * 201}):
