@@ -159,9 +159,7 @@ def _with_groups(runs: Iterable[Run]) -> list[tuple[Run, list[RequestGroup]]]:
     stored: dict[int, list[RequestGroup]] = defaultdict(list)
     for group in found.defer("record_ids", *FIGURES).order_by("tenant", "application", "outcome"):
         stored[group.index_id].append(group)
-    return [
-        (run, stored[indexes[run.pk].pk] if run.pk in indexes else _read_groups(run)) for run in ordered
-    ]
+    return [(run, stored[indexes[run.pk].pk] if run.pk in indexes else _read_groups(run)) for run in ordered]
 
 
 def _read_groups(run: Run) -> list[RequestGroup]:
