@@ -8,6 +8,7 @@ from rest_framework.test import APIClient
 
 from pocs.evidence import services
 from pocs.evidence.models import Evidence, EvidenceRevision
+from pocs.reviews import database_guards
 from pocs.runs.models import Run
 from tests.factories import Cast, make_ci_token, make_run
 from tests.pocs.evidence.conftest import upload
@@ -201,6 +202,7 @@ def test_a_transition_in_the_wrong_state_is_a_conflict(cast: Cast, api_as: As, r
 
 def test_changed_content_is_not_read(cast: Cast, api_as: As, reviewed: Make) -> None:
     revision = reviewed()
+    database_guards.remove()  # it refuses what is tried here
     EvidenceRevision.objects.filter(pk=revision.pk).update(body=revision.body | {"conclusion": "Forged."})
     client = api_as(cast.viewer)
     for url in (f"{BASE}/revisions/{revision.pk}/", f"{BASE}/revisions/{revision.pk}/rows/"):

@@ -13,6 +13,7 @@ from pocs.evidence.models import Attachment, Evidence, EvidenceRevision
 from pocs.evidence.selectors import contributors, current_revisions, waiting_for_review
 from pocs.projects import changes
 from pocs.projects.choices import ProjectState
+from pocs.reviews import database_guards
 from pocs.runs.choices import RunState, Validity
 from pocs.runs.models import Run
 from tests.factories import Cast, make_ci_token, make_run
@@ -294,10 +295,12 @@ def test_what_waits_for_whom(cast: Cast, submitted: Make, make_evidence: Make) -
 
 
 def change_body(revision: EvidenceRevision) -> None:
+    database_guards.remove()  # it refuses what is tried here
     EvidenceRevision.objects.filter(pk=revision.pk).update(body=revision.body | {"seen": "Perfect."})
 
 
 def change_title(revision: EvidenceRevision) -> None:
+    database_guards.remove()  # it refuses what is tried here
     EvidenceRevision.objects.filter(pk=revision.pk).update(title="Perfect")
 
 
