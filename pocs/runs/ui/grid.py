@@ -1,5 +1,6 @@
 """The coverage of the matrix as a grid: kinds of scenario by lengths and concurrency."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -101,16 +102,21 @@ class ChecklistItem:
         return labels[self.state]
 
 
+def name_and_code(kind: ScenarioKind) -> tuple[str, str]:
+    """Name and code of the checklist apart; Chinese labels set the code in full-width brackets."""
+    name, code = re.split(r"\s*[(（]", str(kind.label).rstrip(")）"))
+    return name, code
+
+
 def checklist_of(grid: Grid, covered: Coverage) -> list[ChecklistItem]:
     """Every kind of scenario and S8–S11 in the order of their codes; no query of its own."""
     cells = {kind.value: row for kind, row in grid.rows}
     items = []
     for kind in ScenarioKind:
-        label = str(kind.label)
         runs = tuple(cell.counting for cell in cells.get(kind.value, ()) if cell.counting is not None)
         planned = any(cell.planned for cell in cells.get(kind.value, ()))
         state = "covered" if runs else "planned" if planned else "missing"
-        name, _bracket, code = label.rstrip(")").rpartition(" (")
+        name, code = name_and_code(kind)
         items.append(ChecklistItem(code, name, state, runs))
     levels = (
         ("S8", _("Several input lengths"), "input_tokens"),

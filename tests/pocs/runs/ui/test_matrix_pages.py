@@ -5,13 +5,14 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import translation
 
 from pocs.people.models import User
 from pocs.projects.choices import ScenarioKind, ScenarioState
 from pocs.projects.models import Project
 from pocs.runs.choices import RunState
 from pocs.runs.models import MatrixExecution, Run
-from pocs.runs.ui.grid import Column, grid_of
+from pocs.runs.ui.grid import Column, grid_of, name_and_code
 from tests.factories import Cast, make_run, make_scenario_version, make_target
 
 PageAs = Callable[[User], Client]
@@ -61,6 +62,24 @@ def test_the_page_says_what_the_matrix_lacks(cast: Cast, planned: Project, page_
     assert "missing" in html
     assert "1 of 2 cells" in html
     assert 'action="/projects' not in html  # a viewer starts nothing
+
+
+@pytest.mark.parametrize("language", ["en", "zh-hans"])
+def test_each_kind_has_its_code_in_both_languages(language: str) -> None:
+    with translation.override(language):
+        found = [name_and_code(kind) for kind in ScenarioKind]
+    assert [code for _name, code in found] == [
+        kind.label.rstrip(")").rpartition("(")[2] for kind in ScenarioKind
+    ]
+    assert all(name and name[-1] not in " (（" for name, _code in found)
+
+
+def test_the_matrix_page_opens_in_chinese(cast: Cast, planned: Project, page_as: PageAs) -> None:
+    page = page_as(cast.lead)
+    page.cookies["django_language"] = "zh-hans"
+    answer = page.get(reverse("runs:matrix", args=[planned.pk]))
+    assert answer.status_code == 200
+    assert "<b>S1</b> 短请求" in answer.content.decode()
 
 
 def test_the_matrix_is_started_followed_and_cancelled(cast: Cast, planned: Project, page_as: PageAs) -> None:
