@@ -23,6 +23,7 @@ from pocs.common import events
 from pocs.common.actors import system_actor
 from pocs.common.canonical import digest
 from pocs.common.errors import DomainError
+from pocs.common.storing import storable
 from pocs.runs.choices import LEASED_STATES, RunState, Validity
 from pocs.runs.diagnosing import setting_of
 from pocs.runs.judgement import judge
@@ -228,6 +229,7 @@ class _Execution:
             telemetry=self.recorder.samples,
             started_ns=self.measurement.started_ns,
         )
+        summary, diagnosis = storable(summary), storable(diagnosis)
         progress = self.recorder.progress | {
             "phase": "finalising",
             "done": course.ended,

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy
 
 from inference.records import RequestRecord as Record
 from inference.rescoring import collect, rescore_all
-from inference.rescoring.definitions import OWN
+from inference.rescoring.definitions import OWN, TOOLS
 from pocs.runs.choices import FINAL_STATES
 from pocs.runs.manifest import records_in_order, request_line
 from pocs.runs.models import Run
@@ -152,7 +152,8 @@ def rescored_of(run: Run) -> Rescored | None:
         stored = _scored_now(run)
     if not stored or not stored["tools"][OWN]["ttft_ms"]["n"]:
         return None
-    tools = stored["tools"]
+    # PostgreSQL keeps the keys of JSON in an order of its own
+    tools = {name: stored["tools"][name] for name in TOOLS if name in stored["tools"]}
     return Rescored(
         tools=tuple((name, found["version"], found["source"]) for name, found in tools.items()),
         lines=tuple(_line(tools, *about) for about in _metrics()),

@@ -5,6 +5,7 @@ from typing import Any
 from inference.phases import SUMMED
 from inference.recording.segments import Place
 from inference.records import RequestRecord as Record
+from pocs.common.storing import storable_text
 from pocs.runs.models import RequestRecord, Run
 
 
@@ -92,7 +93,7 @@ def slow_row(record: Record, started_ns: int) -> dict[str, Any]:
 
 
 def _storable(text: str | None) -> str | None:
-    return None if text is None else text.replace("\x00", "\ufffd")
+    return None if text is None else storable_text(text)
 
 
 def _storable_json(value: Any) -> Any:
