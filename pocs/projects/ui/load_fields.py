@@ -40,7 +40,7 @@ _SHOWN_FOR = {
     "ramp_from": "load_shape=ramp",
     "ramp_to": "load_shape=ramp",
     "ramp_seconds": "load_shape=ramp",
-    "steps": "load_shape=steps",
+    "rate_steps": "load_shape=steps",
     "spacing": "load_shape=ramp,steps",
     "speed": "load_shape=trace",
     "prompts": "source=typed",
@@ -66,7 +66,7 @@ _FIGURES = {
     "gamma": ("gamma_shape",),
     "burst": ("burst_size", "burst_period_s"),
     "ramp": ("ramp_from", "ramp_to", "ramp_seconds"),
-    "steps": ("steps",),
+    "steps": ("rate_steps",),
 }
 
 
@@ -129,7 +129,7 @@ class LoadFields(forms.Form):
     ramp_seconds = forms.FloatField(
         label=gettext_lazy("within (s)"), required=False, help_text=gettext_lazy("Afterwards the rate stays.")
     )
-    steps = forms.CharField(
+    rate_steps = forms.CharField(
         label=gettext_lazy("steps"),
         required=False,
         help_text=gettext_lazy("Rate × seconds, by comma, such as “2x30, 8x30”; the last one stays."),
@@ -168,9 +168,11 @@ class LoadFields(forms.Form):
                 found[field.strip()] = heading.strip()
         return found
 
-    def clean_steps(self) -> str:
+    def clean_rate_steps(self) -> str:
         """`2 × 30, 8 x 30` as the words of a shape."""
-        parts = [part.strip() for part in re.split(r"[,，;；\n]", self.cleaned_data["steps"]) if part.strip()]
+        parts = [
+            part.strip() for part in re.split(r"[,，;；\n]", self.cleaned_data["rate_steps"]) if part.strip()
+        ]
         for part in parts:
             if not _STEP.fullmatch(part):
                 text = _("“%(part)s” is no step; write for example “2x30” for 2 requests a second over 30 s.")
@@ -228,7 +230,7 @@ class LoadFields(forms.Form):
             "gamma": "gamma:{gamma_shape:g}",
             "burst": "burst:{burst_size}/{burst_period_s:g}",
             "ramp": "ramp:{ramp_from:g}-{ramp_to:g}/{ramp_seconds:g}" + spacing,
-            "steps": "steps:{steps}" + spacing,
+            "steps": "steps:{rate_steps}" + spacing,
             "trace": f"trace:{typed['speed']:g}" if typed["speed"] not in (None, 1) else "trace",
         }
         return words.get(shape, "").format(**typed)
@@ -258,7 +260,7 @@ def load_as_typed(spec: ScenarioSpec) -> dict[str, Any]:
         rates, _slash, typed["ramp_seconds"] = figures.partition("/")
         typed["ramp_from"], _dash, typed["ramp_to"] = rates.partition("-")
     elif shape == "steps":
-        typed["steps"] = figures.replace(",", ", ")
+        typed["rate_steps"] = figures.replace(",", ", ")
     elif shape == "trace":
         typed["speed"] = figures
     return typed

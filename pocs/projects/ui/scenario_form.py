@@ -43,8 +43,8 @@ FIELD_ORDER = [
     "workload_skip_faulty", "too_long", "language", "distinct_prompts", "input_tokens", "input_lengths",
     "output_tokens", "output_lengths", "shared_prefix_tokens", "distinct_prefixes", "prefix_share", "turns",
     "think_time_s", "load_shape", "rate", "gamma_shape", "burst_size", "burst_period_s", "ramp_from",
-    "ramp_to",
-    "ramp_seconds", "steps", "spacing", "speed", "concurrency", "requests", "warmup_requests", "timeout_s",
+    "ramp_to", "ramp_seconds",
+    "rate_steps", "spacing", "speed", "concurrency", "requests", "warmup_requests", "timeout_s",
 ]  # fmt: skip
 LANGUAGE_NAMES = {
     "en": gettext_lazy("in English"),

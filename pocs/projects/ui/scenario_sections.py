@@ -35,7 +35,7 @@ _SECTIONS: tuple[tuple[Text, bool, tuple[str, ...]], ...] = (
     )),
     (gettext_lazy("How it arrives"), False, (
         "load_shape", "rate", "gamma_shape", "burst_size", "burst_period_s", "ramp_from", "ramp_to",
-        "ramp_seconds", "steps", "spacing", "speed", "concurrency", "requests",
+        "ramp_seconds", "rate_steps", "spacing", "speed", "concurrency", "requests",
     )),
     (gettext_lazy("Warm-up, time limit, sampling, tenants"), True, (
         "warmup_requests", "timeout_s", "temperature", "seed", "tenants", "applications",

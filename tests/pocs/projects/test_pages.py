@@ -14,6 +14,8 @@ from pocs.people.models import User
 from pocs.people.roles import OrganisationRole
 from pocs.projects import services
 from pocs.projects.models import CIToken, Project, ScenarioVersion
+from pocs.projects.scenario_kinds import KIND_FORMS
+from pocs.projects.ui.scenario_form import ScenarioForm
 from tests.factories import Cast, complete_plan, make_scenario_version, make_user
 
 PageAs = Callable[[User], Client]
@@ -206,6 +208,23 @@ def test_a_scenario_from_form_to_approved_version(cast: Cast, page_as: PageAs) -
     assert [row.state for row in ScenarioVersion.objects.order_by("number")] == ["approved", "draft"]
     newest = browser.get(url("scenario", cast, "cut"))
     assert newest["Location"] == url("scenario_version", cast, "cut", 2)
+
+
+def test_no_field_of_a_kind_takes_the_place_of_a_field_of_every_scenario() -> None:
+    for kind, form in KIND_FORMS.items():
+        assert not {option.name for option in form.fields} & set(ScenarioForm.base_fields), kind
+
+
+@pytest.mark.parametrize("kind", ["capacity_search", "throttling"])
+def test_a_search_in_steps_is_created_and_edited(cast: Cast, page_as: PageAs, kind: str) -> None:
+    browser = page_as(cast.lead)
+    data = SPEC | {"slug": "limit", "name": "Limit", "kind": kind, "load_shape": "poisson", "rate": "4"}
+    data |= {"rate_low": "1", "rate_high": "8", "steps": "4", "limits": "p95 ttft_ms <= 800"}
+    made = browser.post(url("scenario_create", cast), data)
+    assert made.status_code == 302, made.content.decode()
+    assert ScenarioVersion.objects.get().spec["options"]["steps"] == 4
+    form = browser.get(url("scenario_edit", cast, "limit")).context["form"]
+    assert form.initial["steps"] == 4
 
 
 def test_a_wish_is_no_limit_and_the_form_keeps_it(cast: Cast, page_as: PageAs) -> None:

@@ -183,7 +183,7 @@ def page(cast: Cast, name: str, *args: Any) -> str:
             "ramp:1-5/60,poisson",
             None,
         ),
-        ({"load_shape": "steps", "steps": "2x30，8 × 30", "spacing": "even"}, "steps:2x30,8x30", None),
+        ({"load_shape": "steps", "rate_steps": "2x30，8 × 30", "spacing": "even"}, "steps:2x30,8x30", None),
     ],
 )
 def test_the_form_makes_a_shape_and_shows_it_again(
@@ -197,7 +197,7 @@ def test_the_form_makes_a_shape_and_shows_it_again(
     assert browser.get(answer["Location"]).status_code == 200
     form = browser.get(page(cast, "scenario_edit", "replay")).context["form"]
     for name, value in typed.items():
-        if name not in ("rate", "steps"):
+        if name not in ("rate", "rate_steps"):
             assert str(form.initial[name]) == value
 
 
