@@ -125,13 +125,16 @@ def test_every_message_is_translated(path: Path) -> None:
 
 
 def test_templates_carry_nothing_inline() -> None:
-    """The content security policy refuses inline code and styles, so that a page would break silently."""
+    """The content security policy refuses inline code and styles, so that a page would break silently.
+
+    The report of a run is a file to keep, which is opened without this site and its policy.
+    """
     inline = re.compile(
         r"<script(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>|\sstyle=\"|\son\w+=\"|<style|javascript:"
     )
     found = []
     for path in tracked("templates/*.html", "pocs/*.html"):
-        if "pdf" in path.name:
+        if "pdf" in path.name or path == ROOT / "templates/runs/report.html":
             continue
         found += [f"{path.relative_to(ROOT)}: {hit.group()}" for hit in inline.finditer(path.read_text())]
     assert found == []

@@ -16,7 +16,7 @@ def test_what_is_kept_is_english_and_reads_in_each_language() -> None:
     assert stored is not None
     assert facts == {"reason": text, "said": stored}
     with override("zh-hans"):
-        assert read_said(stored).startswith(str(inner) + ": Reviewer of 50%")
+        assert read_said(stored) == f"{inner}：Reviewer of 50% "
         assert str(inner) != "the package was rejected"
         assert str(sentence) == read_said(stored)
     assert read_said(stored) == text
