@@ -93,6 +93,8 @@ def _check_text(item: Mapping[str, Any]) -> str:
     code, verdict = item["code"], item["verdict"]
     if code == "model" and isinstance(figures.get("listed"), list):
         figures["listed"] = ", ".join(str(name) for name in figures["listed"])
+    if code == "reachable" and isinstance(figures.get("text"), str):
+        figures["text"] = figures["text"].removeprefix("cannot reach ")  # the sentence says it translated
     if code == "dialect":
         figures |= {"found": "; ".join(item["figures"].get("found_from") or ())}
         figures["version"] = item["figures"].get("version") or ""

@@ -24,6 +24,7 @@ def sheet_labels() -> dict[str, str]:
         "chart": _("Share of the request time by phase"),
         "verdict": _("Where the time goes"),
         "signatures": _("Signatures"),
+        "unsigned": _("Nobody has signed: signatures are given to a frozen package."),
         "decision": _("Decision"),
         "confirmed_by": _("Confirmed by"),
         "unconfirmed": _("not confirmed yet"),

@@ -306,5 +306,14 @@ def _table(name: str, rows: list[dict[str, Any]]) -> Table:
     return Table(
         title=str(NAMES.get(f"table_{name}", name)),
         columns=[str(COLUMNS.get(column, column)) for column in columns],
-        rows=[[figure(column, row.get(column)) for column in columns] for row in rows],
+        rows=[[_cell(row, column) for column in columns] for row in rows],
     )
+
+
+def _cell(row: Mapping[str, Any], column: str) -> str:
+    """One cell; the figures of a gauge have the unit that the gauge's name ends in, counts no decimals."""
+    value, gauge = row.get(column), row.get("gauge")
+    if not isinstance(gauge, str) or column not in ("before", "peak", "after"):
+        return figure(column, value)
+    whole = isinstance(value, float) and value.is_integer() and not _UNIT.fullmatch(gauge)
+    return figure(gauge, int(value) if whole and value is not None else value)

@@ -60,7 +60,7 @@ def shown(name: str, value: Any) -> str:
         return _NAMED[name](value)
     if isinstance(value, str):
         return value
-    if name.endswith("_ms"):
+    if name.endswith("_ms") or "ms_per_" in name:
         return _("%(value)s ms") % {"value": shown_number(value)}
     if name.endswith("_per_second"):
         return _("%(value)s tokens/s") % {"value": shown_number(value)}
@@ -74,7 +74,11 @@ def shown_value(value: float | None, unit: str) -> str:
         return "—"
     if unit == "share":
         return f"{shown_number(value * 100)} %"
-    templates = {"ms": _("%(value)s ms"), "tokens/s": _("%(value)s tokens/s")}
+    templates = {
+        "ms": _("%(value)s ms"),
+        "tokens/s": _("%(value)s tokens/s"),
+        "requests/s": _("%(value)s requests/s"),
+    }
     return templates.get(unit, "%(value)s " + unit) % {"value": shown_number(value)}
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils.translation import override
 
 from inference import kinds
 from inference.kinds import KINDS, Course, conduct
 from pocs.people.models import User
 from pocs.runs.models import Run
 from pocs.runs.wording import kind_names
-from pocs.runs.wording.kinds import STATEMENTS, facts_shown, figure, statement
+from pocs.runs.wording.kinds import STATEMENTS, _table, facts_shown, figure, statement
 from tests.factories import Cast, make_run
 from tests.inference.kinds.conftest import SPEC, Bench
 
@@ -139,3 +140,14 @@ def test_the_api_says_it_too(cast: Cast, api_as: Callable[..., Any]) -> None:
     assert found["kind_findings"][0]["code"] == "level_back"
     assert found["kind_findings"][0]["text"].startswith("All watched resources")
     assert found["summary"]["kind"]["facts"]["ttft_n"] == 4
+
+
+def test_a_gauge_has_the_unit_of_its_name() -> None:
+    rows = [
+        {"gauge": "rss_bytes", "before": 0.0, "peak": 3 * 2**20, "after": 2**20, "state": "back"},
+        {"gauge": "running", "before": 0.0, "peak": 12.0, "after": None, "state": "back"},
+    ]
+    with override("en"):
+        cells = _table("gauges", rows).rows
+    assert cells[0][1:4] == ["0.00 MiB", "3.00 MiB", "1.00 MiB"]
+    assert cells[1][1:4] == ["0", "12", "—"]

@@ -119,6 +119,8 @@ def test_a_whole_diagnosis_in_words(project: Project) -> None:
         ("p99_ms", 80.25, "80.2 ms"),
         ("ttft_p50_ms", 0.1234, "0.12 ms"),
         ("e2e_ms", 12345.6, "12346 ms"),
+        ("ms_per_request", 241.2, "241 ms"),
+        ("long_ms_per_token", 1.5, "1.50 ms"),
         ("queue_share", 0.4567, "45.7 %"),
         ("output_tokens_per_second", 529.4, "529 tokens/s"),
         ("n", 25, "25"),
