@@ -91,6 +91,8 @@ def _measure(options: argparse.Namespace) -> int:
     source = _source(options)
     if options.arrival is not None and options.rate is None and not parse_shape(options.arrival).self_timed:
         raise InputError(f"--arrival {options.arrival} needs --rate")
+    if (options.retry_throttled or 0) < 0:
+        raise InputError(f"--retry-throttled must be 0 or more, not {options.retry_throttled}")
     plan = LoadPlan(
         concurrency=options.concurrency,
         rate=options.rate,
@@ -205,6 +207,8 @@ def _limit(text: str) -> dict[str, Any]:
         value = -1.0
     known = METRICS.get(metric)
     wanted: Collection[str] = PERCENTILES if known is None or known.per_request else ("",)
+    if metric and known is None and rest:
+        raise InputError(f"no metric is named {metric!r}; there are {', '.join(METRICS)}")
     if not metric or percentile not in wanted or not 0 <= value < math.inf:
         raise InputError(f"--limit must look like ttft_ms:p95:800 or error_rate::0.01, not {text!r}")
     return normalised({"metric": metric, "percentile": percentile or None, "bound": value})

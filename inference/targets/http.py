@@ -45,6 +45,10 @@ class Endpoint:
             raise InputError(f"target {url!r} is no URL: {fault}") from fault
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InputError(f"target {url!r} must look like http://host:port/v1")
+        if not _is_host(parts.hostname):
+            raise InputError(f"target {url!r} is no URL: its host is no name")
+        if port == 0:
+            raise InputError(f"target {url!r} is no URL: its port is 0")
         if parts.query or parts.fragment or parts.username:
             raise InputError(f"target {url!r} may hold no query, fragment or user")
         default = 443 if parts.scheme == "https" else 80
@@ -67,6 +71,15 @@ class Endpoint:
     def root(self) -> "Endpoint":
         """Where the server's own pages are: beside the API, so without its `/v1`."""
         return Endpoint(self.scheme, self.host, self.port, self.base_path.removesuffix("/v1"))
+
+
+def _is_host(host: str) -> bool:
+    """Whether it can be looked up: labels of at most 63 characters, none empty, without blanks."""
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return host.isprintable() and not any(char.isspace() for char in host)
 
 
 class _Turns:

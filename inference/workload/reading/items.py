@@ -9,6 +9,8 @@ from typing import Any
 from inference.errors import InputError
 from inference.workload.redaction import Redactor
 
+MOST_TOKENS = 1_000_000  # of a prompt or an answer; more is a slip, and building its text would never end
+
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
@@ -150,6 +152,8 @@ def length(row: Mapping[str, Any], column: str, line: int) -> int:
         raise LineFault(line, f"{value} is no whole number of tokens", column)
     if number < 0:
         raise LineFault(line, f"{value} is negative", column)
+    if number > MOST_TOKENS:
+        raise LineFault(line, f"{value} is above {MOST_TOKENS} tokens", column)
     return int(number)
 
 

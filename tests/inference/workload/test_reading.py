@@ -167,6 +167,8 @@ FAULTS = [
     ('{"prompt": "a"}\n{"question": "b"}\n', "line 2, column prompt: is missing"),
     (mooncake({"timestamp": -5}), "line 2, column timestamp: -5 is earlier than in line 1"),
     (mooncake({"input_length": -3}), "line 2, column input_length: -3 is negative"),
+    (mooncake({"input_length": 10**12}), "input_length: 1000000000000 is above 1000000 tokens"),
+    (mooncake({"output_length": 1e300}), "output_length: 1e+300 is above 1000000 tokens"),
     (mooncake({"output_length": 1.5}), "line 2, column output_length: 1.5 is no whole number"),
     (mooncake({"output_length": None}), "line 2, column output_length: is missing"),
     (mooncake({"input_length": 6000}), "line 2, column hash_ids: 2 blocks of 512 tokens do not fit 6000"),
