@@ -1,9 +1,12 @@
 """Request sets and traces of a project over REST."""
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.fields import empty
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -24,12 +27,27 @@ class WorkloadSerializer(serializers.Serializer):
     confirmed_at = serializers.DateTimeField(allow_null=True)
 
 
+class ColumnsField(serializers.DictField):
+    """An object of texts; in a form it is sent as JSON, as OpenAPI has it for objects."""
+
+    def get_value(self, dictionary: Mapping[Any, Any]) -> Any:
+        return dictionary.get(self.field_name, empty)
+
+    def to_internal_value(self, data: Any) -> dict[str, str]:
+        try:
+            found = json.loads(data) if isinstance(data, str) else data
+        except (ValueError, RecursionError):
+            found = data  # no object, which is what the answer says
+        texts: dict[str, str] = super().to_internal_value(found)
+        return texts
+
+
 class WorkloadUploadSerializer(StrictSerializer):
     """The upload; `columns` is an object such as `{"prompt": "Question"}` for CSV with unusual headings."""
 
     file = serializers.FileField()
     format = serializers.CharField(required=False, allow_blank=True, default="")
-    columns = serializers.DictField(child=serializers.CharField(), required=False)
+    columns = ColumnsField(child=serializers.CharField(), required=False)
     skip_faulty = serializers.BooleanField(required=False, default=False)
 
 

@@ -286,3 +286,18 @@ def test_files_over_the_api(cast: Cast, page_as: PageAs) -> None:
     assert page_as(cast.outsider).get(one).status_code == 404
     assert page_as(cast.viewer).delete(one).status_code == 403
     assert browser.delete(one).status_code == 204
+
+
+def test_columns_over_the_api_are_an_object_as_json(cast: Cast, page_as: PageAs) -> None:
+    client, root = page_as(cast.contributor), reverse("api-workloads", args=[cast.project.pk])
+
+    def answer(columns: str) -> Any:
+        file = SimpleUploadedFile("questions.csv", "编号,问句\n1,你好\n".encode())
+        return client.post(root, {"file": file, "columns": columns})
+
+    for wrong in ("[1]", "zz", "5", "[" * 100_000, '{"prompt": {}}'):
+        refused = answer(wrong)
+        assert refused.status_code == 400
+        assert refused.json()["errors"][0]["pointer"].startswith("/columns")
+    kept = answer(json.dumps({"prompt": "问句"}))
+    assert (kept.status_code, kept.json()["report"]["n"]) == (201, 1)
