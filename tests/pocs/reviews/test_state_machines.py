@@ -45,6 +45,7 @@ from tests.factories import PASSWORD, Cast, make_user
 from tests.pocs.reviews import walk
 
 STEPS = 700
+ENOUGH = 10  # acts that were allowed
 SECONDS = 5.0
 Act = Callable[["Story"], None]
 
@@ -334,8 +335,9 @@ def test_no_forbidden_state_is_reached(cast: Cast, evidence: object, seed: int) 
         )
         if step % 20 == 0:
             assert audit.verify(cast.organisation.pk) == []
-        if time.monotonic() > until:
+        # a busy machine gets on slowly: the time alone ends no story that has hardly begun
+        if time.monotonic() > until and sum(story.done.values()) > ENOUGH:
             break
     assert audit.verify(cast.organisation.pk) == []
-    assert sum(story.done.values()) > 10, "hardly anything was ever allowed"
+    assert sum(story.done.values()) > ENOUGH, "hardly anything was ever allowed"
     logging.getLogger(__name__).info("%s after %s: %s", story.project.state, step, story.done)
