@@ -1,6 +1,7 @@
 """`compare`: two measured folders, or several of each side, metric by metric; with `--gate` for CI."""
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,10 @@ def add(commands: Commands) -> None:
 def _compare(options: argparse.Namespace) -> int:
     if options.noise is not None and not 0 <= options.noise < 1:
         raise InputError(f"--noise is a share of the baseline from 0 to 1, not {options.noise}")
+    if options.price_per_hour is not None and not 0 < options.price_per_hour < math.inf:
+        raise InputError(f"--price-per-hour must be above 0, not {options.price_per_hour}")
+    if options.seed < 0:
+        raise InputError(f"--seed must be 0 or more, not {options.seed}")
     baseline = [of_folder(folder) for folder in (options.baseline, *options.repeat_a)]
     candidate = [of_folder(folder) for folder in (options.candidate, *options.repeat_b)]
     repeated = len(baseline) > 1 and len(candidate) > 1

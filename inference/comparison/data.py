@@ -87,14 +87,22 @@ def of_folder(folder: Path) -> RunData:
     requests = folder / "requests.jsonl"
     rows: list[dict[str, Any]] = []
     if requests.exists():
-        for number, line in enumerate(requests.read_text(encoding="utf-8").splitlines(), start=1):
-            try:
-                rows.append(json.loads(line))
-            except ValueError as fault:
-                raise InputError(f"{requests}, line {number}: {fault}") from fault
+        for number, line in enumerate(requests.read_bytes().split(b"\n"), start=1):
+            if line.strip():
+                rows.append(_row(line, f"{requests}, line {number}"))
     target = summary.get("target") or {}
     configuration = {"target": target, "load": summary.get("load") or {}}
     return of_records(folder.name, summary, rows, configuration)
+
+
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line.decode("utf-8"), parse_constant=lambda _: None)  # NaN was not observed
+    except (ValueError, RecursionError) as fault:
+        raise InputError(f"{where}: {fault}") from fault
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: a request is a JSON object")
+    return row
 
 
 def _json(path: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from inference.__main__ import main
-from inference.comparison import RunData, compare, gate, of_records
+from inference.comparison import RunData, compare, gate, of_folder, of_records
 from inference.comparison.configuration import differences, undeclared
 
 
@@ -185,3 +185,40 @@ def test_the_command_and_its_exit_codes(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["compare", a, broken, "--gate"]) == 4
     assert main(["compare", a, str(tmp_path / "nowhere")]) == 2
     assert main(["compare", a, same, "--noise", "7"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (b"\xff\xfe\n", "requests.jsonl, line 1: 'utf-8' codec"),
+        (b"{}\n[1]\n", "requests.jsonl, line 2: a request is a JSON object"),
+        (b'{"id": "a', "requests.jsonl, line 1: Unterminated string"),
+    ],
+)
+def test_rows_that_are_none_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: bytes, said: str
+) -> None:
+    (tmp_path / "summary.json").write_text('{"schema": "phasegate-run/1"}')
+    (tmp_path / "requests.jsonl").write_bytes(lines)
+    assert main(["compare", str(tmp_path), str(tmp_path)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_figures_that_are_no_numbers_were_not_observed_and_texts_keep_their_ends_of_line(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "summary.json").write_text('{"schema": "phasegate-run/1"}')
+    row = '{"id": "a", "outcome": "success", "ttft_ms": NaN, "e2e_ms": 5, "text": "x\u2028y\x85z"}\n'
+    (tmp_path / "requests.jsonl").write_text(row, encoding="utf-8")
+    found = of_folder(tmp_path)
+    assert "ttft_ms" not in found.values
+    assert found.values["e2e_ms"].tolist() == [5.0]
+    assert found.outputs["a"].text == "x\u2028y\x85z"
+
+
+@pytest.mark.parametrize("more", [["--seed", "-1"], ["--price-per-hour", "nan"], ["--price-per-hour", "-1"]])
+def test_options_out_of_range_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
+) -> None:
+    assert main(["compare", str(tmp_path), str(tmp_path), *more]) == 2
+    assert f"{more[0]} must be" in capsys.readouterr().err
