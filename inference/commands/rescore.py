@@ -50,10 +50,10 @@ def _records(path: Path, *, required: bool) -> Iterator[RequestRecord]:
         if required:
             raise InputError(f"there is no {path}: rescore needs a folder that measure wrote")
         return
-    with path.open(encoding="utf-8") as lines:
+    with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
-                record = RequestRecord.from_json(json.loads(line))
+                record = RequestRecord.from_json(json.loads(line.decode("utf-8")))
             except (ValueError, TypeError, KeyError, AttributeError) as fault:
                 raise InputError(f"{path} line {number} is no record of a request: {fault}") from fault
             record.warmup = record.warmup or path.name == "warmup.jsonl"

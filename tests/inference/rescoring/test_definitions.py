@@ -171,3 +171,9 @@ def test_the_command_prints_figures_with_reasons_and_says_what_is_wrong(
     assert "line 2" in capsys.readouterr().err
     assert command_line.main(["rescore", str(tmp_path / "no"), "--as", "aiperf"]) == 2
     assert command_line.main(["rescore", str(tmp_path), "--as", "wrk"]) == 2
+
+
+def test_bytes_that_are_no_text_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "requests.jsonl").write_bytes(b"\xff\xfe\n")
+    assert command_line.main(["rescore", str(tmp_path), "--as", "vllm-bench"]) == 2
+    assert "requests.jsonl line 1 is no record of a request" in capsys.readouterr().err
