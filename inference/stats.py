@@ -12,6 +12,7 @@ from inference.recording.ranks import at_ranks, extent, held_if_few
 from inference.recording.reads import gaps_ns
 from inference.records import OUTCOMES, RequestRecord, Trace
 from inference.targets.base import TargetInfo
+from inference.telemetry.series import gauges_and_counters, memory_watermark
 from inference.validity import validity
 
 SCHEMA = "phasegate-run/1"
@@ -19,30 +20,6 @@ PERCENTILES = (50, 90, 95, 99)
 THIN_BELOW = 100  # samples; below, p99 rests on fewer than one request
 
 SHOWN_INTERVALS = ("dispatch_delay", "queue_wait", "prefill", "decode", "release", "unexplained")
-
-#: telemetry keys of sizes that stand still, and of those whose peak matters
-FIXED_MEMORY = ("weights_bytes", "draft_bytes", "kv_pool_bytes", "gpu_memory_bytes", "system_memory_bytes")
-MOVING_MEMORY = {
-    "kv_used_bytes": "kv_used_peak_bytes",
-    "kv_usage": "kv_usage_peak",
-    "buffers_bytes": "buffers_peak_bytes",
-    "rss_bytes": "rss_peak_bytes",
-    "gpu_memory_used_bytes": "gpu_memory_used_peak_bytes",
-}
-
-#: telemetry keys that go up and down
-GAUGES = (
-    "running",
-    "waiting",
-    "oldest_waiting_ms",
-    "kv_fragmentation",
-    "gpu_utilisation",
-    "gpu_power_w",
-    "gpu_temperature_c",
-    "cpu_share",
-    "process_cpu_share",
-    "load_1m",
-)
 
 _NS_PER_S = 1_000_000_000
 _NS_PER_MS = 1_000_000
@@ -149,7 +126,7 @@ def summarise(
         "cache_hit_rate": cache_hit_rate(window),
         "flags": _flag_counts(successes),
         "memory": memory_watermark(telemetry),
-        "engine": _engine_counters(telemetry),
+        "engine": gauges_and_counters(telemetry),
         "target": None if target is None else _target_json(target),
         "configuration_digest": configuration_digest,
         "self_check": dict(self_check or {}),
@@ -203,25 +180,6 @@ def cache_hit_rate(records: Iterable[RequestRecord]) -> float | None:
 def goodput(records: Sequence[RequestRecord], limits: Sequence[Mapping[str, Any]]) -> float | None:
     """Requests that met every limit ÷ all attempted (0–1); unsuccessful ones never met it."""
     return _met_count(records, limits) / len(records) if records else None
-
-
-def memory_watermark(telemetry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The memory split (M17) and its watermark (M6) from the samples' flat keys; null without any.
-
-    Sizes that stand still keep their name and last value; what moves becomes `…_peak_bytes`, and the
-    pool's use `kv_usage_peak` (0–1). A peak that the target itself has seen between two samples counts.
-    """
-    out: dict[str, Any] = {}
-    for name in FIXED_MEMORY:
-        values = [sample[name] for sample in telemetry if sample.get(name) is not None]
-        if values:
-            out[name] = values[-1]
-    for name, peak_name in MOVING_MEMORY.items():
-        seen = [sample.get(key) for sample in telemetry for key in (name, peak_name)]
-        values = [value for value in seen if value is not None]
-        if values:
-            out[peak_name] = max(values)
-    return {**out, "samples": len(telemetry)} if out else None
 
 
 def live_figures(
@@ -367,29 +325,6 @@ def _flag_counts(records: Sequence[RequestRecord]) -> dict[str, int]:
         for flag in record.flags:
             counts[flag] = counts.get(flag, 0) + 1
     return counts
-
-
-def _engine_counters(telemetry: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """What the target told beside memory: peak and mean of each gauge, and the machine's load at both ends.
-
-    Growing counters (`…_total`) become their growth between the first and the last sample.
-    """
-    if not telemetry:
-        return None
-    out: dict[str, Any] = {}
-    for name in GAUGES:
-        values = [sample[name] for sample in telemetry if sample.get(name) is not None]
-        if values:
-            out[f"{name}_peak"] = max(values)
-            out[f"{name}_mean"] = math.fsum(values) / len(values)
-    load = [sample["load_1m"] for sample in telemetry if sample.get("load_1m") is not None]
-    if load:
-        out["load_1m_before"], out["load_1m_after"] = load[0], load[-1]
-    for name in sorted({name for sample in telemetry for name in sample if name.endswith("_total")}):
-        values = [sample[name] for sample in telemetry if sample.get(name) is not None]
-        if values[-1] >= values[0]:  # else the server was started again, and nothing can be said
-            out[name.removesuffix("_total")] = values[-1] - values[0]
-    return out or None
 
 
 def _target_json(target: TargetInfo) -> dict[str, Any]:

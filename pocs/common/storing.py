@@ -3,13 +3,14 @@
 import re
 from typing import Any
 
-_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+#: NUL, and halves of characters that JSON's escapes can name and UTF-8 cannot
+NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
 
 
 def storable_text(text: str) -> str:
     """The text with U+FFFD for each character that is none."""
-    return _NO_TEXT.sub(REPLACEMENT, text)
+    return NO_TEXT.sub(REPLACEMENT, text)
 
 
 def storable(value: Any) -> Any:

@@ -206,7 +206,7 @@ class _Execution:
         assert result is not None
         assert info is not None
         assert course is not None
-        configuration = configuration_of(self.run, info)
+        configuration = storable(configuration_of(self.run, info))
         records = result.records
         summary = summarise(
             records,

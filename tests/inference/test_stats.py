@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from inference.records import RequestRecord, Trace
-from inference.stats import figures, live_figures, memory_watermark, summarise
+from inference.stats import figures, live_figures, summarise
 from inference.targets.base import TargetInfo
+from inference.telemetry.series import memory_watermark
 
 MS = 1_000_000
 S = 1_000_000_000

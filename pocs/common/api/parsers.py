@@ -1,6 +1,5 @@
 """The JSON of request bodies: read strictly, and refused by pointer where it holds what cannot be stored."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
@@ -9,9 +8,8 @@ from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 
 from pocs.common.errors import FieldError, InvalidInput
+from pocs.common.storing import NO_TEXT, storable_text
 
-#: NUL, and halves of characters that JSON's escapes can name and UTF-8 cannot
-_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 #: whole numbers above have no column and no exact float
 _LARGEST = 2**63 - 1
 MAX_ERRORS = 50
@@ -32,22 +30,18 @@ class StorableJSONParser(JSONParser):
 
 
 def _faults(value: Any, pointer: str) -> Iterator[FieldError]:
-    if isinstance(value, str) and _NO_TEXT.search(value):
+    if isinstance(value, str) and NO_TEXT.search(value):
         text = _("This text holds a character that cannot be stored.")
-        yield FieldError(_printable(pointer), "characters", text)
+        yield FieldError(storable_text(pointer), "characters", text)
     elif isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
-        yield FieldError(_printable(pointer), "too_large", _("This number is too large."))
+        yield FieldError(storable_text(pointer), "too_large", _("This number is too large."))
     elif isinstance(value, Mapping):
         for key, item in value.items():
             place = f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
-            if _NO_TEXT.search(key):
+            if NO_TEXT.search(key):
                 text = _("This name holds a character that cannot be stored.")
-                yield FieldError(_printable(place), "characters", text)
+                yield FieldError(storable_text(place), "characters", text)
             yield from _faults(item, place)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _faults(item, f"{pointer}/{index}")
-
-
-def _printable(pointer: str) -> str:
-    return _NO_TEXT.sub("\N{REPLACEMENT CHARACTER}", pointer)

@@ -9,9 +9,10 @@ import pytest
 
 from inference.engine import events, memory, telemetry
 from inference.engine.telemetry import Watch, fragmentation, snapshot
-from inference.stats import memory_watermark, summarise
+from inference.stats import summarise
 from inference.telemetry import KEYS, HostSampler, source_of
 from inference.telemetry.residents import Residents, resident_bytes
+from inference.telemetry.series import memory_watermark
 
 MS = 1_000_000
 DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"

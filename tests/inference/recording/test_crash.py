@@ -34,7 +34,7 @@ while True:
     if written:
         print(written[-1].record.index, long.reads[-1][0], flush=True)
     index += 1
-    time.sleep(0.002)
+    time.sleep(0.002)  # the rate of the load, as tokens come in; nothing is waited for
 """
 
 
