@@ -15,7 +15,7 @@ from pocs.common.errors import Text
 from pocs.evidence.choices import REVIEW_METHOD, EvidenceType, ResponsibilityKind
 from pocs.evidence.difference import Change, changes_between
 from pocs.evidence.models import EvidenceRevision
-from pocs.evidence.runtime import populations
+from pocs.evidence.runtime import populations, presences
 from pocs.evidence.validation import missing_fields, run_refusal
 from pocs.people.models import Team, User
 from pocs.runs.models import Run
@@ -140,7 +140,7 @@ def _short(distribution: dict[str, Any]) -> dict[str, Any]:
 
 
 def _runtime_missing(revision: EvidenceRevision) -> list[str]:
-    groups = populations(revision.runs.all())
+    groups = presences(revision.runs.all())
     if not groups:
         return [_("The attached runs hold no request that could be queried.")] if revision.runs.all() else []
     found = []
@@ -150,12 +150,12 @@ def _runtime_missing(revision: EvidenceRevision) -> list[str]:
                 _("%(n)d requests carry neither tenant nor application, so they cannot be queried by one.")
                 % {"n": group.attempted}
             )
-        if group.succeeded and not group.ttft_ms.get("n"):
+        if group.succeeded and not group.first_tokens:
             found.append(
                 _("No first token was observed for %(who)s (M1).")
                 % {"who": group_name(group.tenant, group.application)}
             )
-    if not any(group.tpot_ms.get("n") for group in groups):
+    if not any(group.output_times for group in groups):
         found.append(_("No request shows the time per output token (M2)."))
     for name, label in (("tenant", _("tenant")), ("application", _("application"))):
         seen = {getattr(group, name) for group in groups}

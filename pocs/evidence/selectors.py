@@ -17,6 +17,9 @@ from pocs.people.selectors import people_of
 from pocs.projects.models import Project
 from pocs.runs.models import Run
 
+#: what no gate and no review method asks of a run
+UNASKED = ("configuration", "diagnosis", "rescored")
+
 
 def may_read(actor: Actor, project: Project) -> bool:
     """People who see the project, and tokens that may read it or write its evidence."""
@@ -201,7 +204,7 @@ def current_revisions(project: Project) -> list[EvidenceRevision]:
     rows = (
         EvidenceRevision.objects.filter(evidence__project=project, state__in=CURRENT_STATES)
         .select_related("evidence__project", "created_by", "reviewed_by")
-        .prefetch_related("runs", "attachments")
+        .prefetch_related(Prefetch("runs", Run.objects.defer(*UNASKED)), "attachments")
         .order_by("evidence__type", "evidence_id", "number")
     )
     return list({revision.evidence_id: revision for revision in rows}.values())

@@ -8,12 +8,13 @@ from pocs.common.errors import Missing
 from pocs.projects.choices import AffectedKind, DeclarationKind, ProjectState, ReadinessKind
 from pocs.projects.gates import Gate
 from pocs.projects.models import Project
+from pocs.projects.selectors import affected_items, declarations_of, readiness_of
 
 
 def check_plan(project: Project) -> list[Missing]:
     """G1: affected applications, teams and data; readiness; where it applies and where not."""
     missing = []
-    listed = set(project.affected.values_list("kind", flat=True))
+    listed = {item.kind for item in affected_items(project)}
     affected_texts = {
         AffectedKind.APPLICATION: _("missing: the affected applications (E8, Q11)"),
         AffectedKind.TEAM: _("missing: the affected teams (E8, Q11)"),
@@ -22,7 +23,7 @@ def check_plan(project: Project) -> list[Missing]:
     for kind, text in affected_texts.items():
         if kind not in listed:
             missing.append(_missing(project, "G1", text, f"affected.{kind.value}", "projects:affected"))
-    ready = set(project.readiness.filter(ready=True).values_list("kind", flat=True))
+    ready = {item.kind for item in readiness_of(project) if item.ready}
     for point in ReadinessKind:
         if point not in ready:
             text = _("missing: readiness of %(point)s (E9, Q12)") % {"point": _point_name(point)}
@@ -39,7 +40,7 @@ def check_plan(project: Project) -> list[Missing]:
 def check_reality(project: Project) -> list[Missing]:
     """G2: real requests, real roles and real operating metrics are declared; no demo-only environment."""
     missing = []
-    made = set(project.declarations.exclude(statement="").exclude(source="").values_list("kind", flat=True))
+    made = {item.kind for item in declarations_of(project) if item.statement and item.source}
     texts = {
         DeclarationKind.REAL_REQUESTS: _("missing: real business requests and where they come from (S13)"),
         DeclarationKind.REAL_ROLES: _("missing: real permission roles and where they come from (S14)"),

@@ -9,6 +9,7 @@ from pocs.common import audit
 from pocs.common.actors import Actor
 from pocs.common.errors import FieldError, InvalidInput, Missing, NotFound, NotPermitted
 from pocs.common.models import AuditEntry
+from pocs.common.reading import remembered
 from pocs.people import policies
 from pocs.people.models import Team, User
 from pocs.people.roles import CAPABILITIES, DELEGABLE_ROLES, OrganisationRole, ProjectRole
@@ -187,6 +188,12 @@ def affected_of(project: Project) -> QuerySet[AffectedItem]:
     return project.affected.all()
 
 
+@remembered
+def affected_items(project: Project) -> list[AffectedItem]:
+    """The same, read once for the gate and the section of a page."""
+    return list(affected_of(project))
+
+
 def affected_get(project: Project, pk: int) -> AffectedItem:
     item = project.affected.filter(pk=pk).first()
     if item is None:
@@ -194,6 +201,7 @@ def affected_get(project: Project, pk: int) -> AffectedItem:
     return item
 
 
+@remembered
 def readiness_of(project: Project) -> list[ReadinessItem]:
     """All five points in order; those not stated yet as unsaved rows with version 0."""
     rows = {row.kind: row for row in project.readiness.select_related("team")}
@@ -210,6 +218,7 @@ def readiness_get(project: Project, kind: str) -> ReadinessItem:
     return row
 
 
+@remembered
 def declarations_of(project: Project) -> list[Declaration]:
     """All three declarations in order; those not made yet as unsaved rows with version 0."""
     rows = {row.kind: row for row in project.declarations.all()}

@@ -11,6 +11,10 @@ class PackageState(models.TextChoices):
     STALE = "stale", _("Stale: something changed")
 
 
+#: states in which a package stands for its project
+STANDING_STATES = (PackageState.FROZEN, PackageState.APPROVED)
+
+
 class Slot(models.TextChoices):
     BUSINESS = "business", _("Business")
     PLATFORM = "platform", _("Platform")

@@ -63,8 +63,8 @@ def figures_of(runs: Iterable[Run]) -> list[RunFigures]:
 
 def runs_of_package(package: Package) -> list[Run]:
     """The runs named in the package's manifest, oldest first."""
-    numbers = [entry["id"] for entry in package.manifest.get("runs", [])]
-    rows = Run.objects.filter(pk__in=numbers, project_id=package.project_id)
+    ids = [entry["id"] for entry in package.manifest.get("runs", [])]
+    rows = Run.objects.filter(pk__in=ids, project_id=package.project_id)
     return list(rows.select_related("scenario_version__scenario", "target").order_by("number"))
 
 

@@ -25,13 +25,13 @@ from pocs.reviews.policy import objections_until
 from pocs.reviews.selectors import (
     SlotView,
     current_decision,
+    current_package,
     latest_package,
     observation_views,
     open_conditions,
     slot_views,
     task_views,
 )
-from pocs.reviews.staleness import current_package
 
 
 @remembered

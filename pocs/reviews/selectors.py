@@ -16,6 +16,7 @@ from pocs.people.models import User
 from pocs.projects.models import Project
 from pocs.reviews.choices import (
     CURRENT_APPROVALS,
+    STANDING_STATES,
     DecisionState,
     ObservationKind,
     PackageState,
@@ -142,6 +143,7 @@ def condition_get(actor: Actor, pk: int) -> Condition:
     return row
 
 
+@remembered
 def open_conditions(project: Project) -> list[Condition]:
     """Conditions of the confirmed decision that nothing has closed yet."""
     rows = Condition.objects.filter(
@@ -316,9 +318,14 @@ def slot_views(package: Package, actor: Actor | None = None) -> list[SlotView]:
     """
     waiting = package.state == PackageState.FROZEN
     found = candidates(package.project, package) if waiting else {slot.value: [] for slot in Slot}
-    rows = list(package.signoffs.select_related("signer", "on_behalf_of").order_by("id"))
+    rows = _signoffs(package)
     acting = actor.user_id if actor is not None and actor.is_person else None
     return [_slot_view(package, slot, rows, found[slot.value], acting) for slot in Slot]
+
+
+@remembered
+def _signoffs(package: Package) -> list[SignOff]:
+    return list(package.signoffs.select_related("signer", "on_behalf_of").order_by("id"))
 
 
 def _slot_view(
@@ -347,10 +354,21 @@ def difference_to_previous(package: Package) -> tuple[Package | None, list[Diffe
     return previous, manifest_difference(previous.manifest, package.manifest)
 
 
+@remembered
 def latest_package(project: Project) -> Package | None:
     """The newest package whatever its state."""
     rows = Package.objects.filter(project=project).select_related("project", "frozen_by")
     return rows.order_by("-number").first()
+
+
+@remembered
+def current_package(project: Project) -> Package | None:
+    """The package that stands for the project: frozen or approved, not stale, not rejected."""
+    latest = latest_package(project)
+    if latest is None or latest.state in STANDING_STATES:
+        return latest
+    rows = Package.objects.filter(project=project, state__in=STANDING_STATES)
+    return rows.select_related("project", "frozen_by").order_by("-number").first()
 
 
 def waiting_packages(projects: Iterable[Project]) -> QuerySet[Package]:

@@ -10,13 +10,13 @@ from pocs.common import audit, events
 from pocs.common.actors import Actor
 from pocs.common.errors import Text
 from pocs.common.phrases import Said, kept, reason_facts, said
-from pocs.common.reading import remembered
 from pocs.common.versions import save_version
 from pocs.projects import services as project_services
 from pocs.projects.choices import ProjectState
 from pocs.projects.models import Project
 from pocs.reviews.choices import (
     CURRENT_APPROVALS,
+    STANDING_STATES,
     UNDECIDED_OBJECTIONS,
     DecisionState,
     ObjectionState,
@@ -25,14 +25,6 @@ from pocs.reviews.choices import (
 )
 from pocs.reviews.manifest import digest_now
 from pocs.reviews.models import Decision, Objection, Package, SignOff
-
-CURRENT_STATES = (PackageState.FROZEN, PackageState.APPROVED)
-
-
-@remembered
-def current_package(project: Project) -> Package | None:
-    """The package that stands for the project: frozen or approved, not stale, not rejected."""
-    return Package.objects.filter(project=project, state__in=CURRENT_STATES).order_by("-number").first()
 
 
 def on_project_change(project: Project, actor: Actor, obj: models.Model, what: Text | Said) -> None:
@@ -44,7 +36,7 @@ def on_project_change(project: Project, actor: Actor, obj: models.Model, what: T
     with transaction.atomic():
         package = (
             Package.objects.select_for_update()
-            .filter(project=project, state__in=CURRENT_STATES)
+            .filter(project=project, state__in=STANDING_STATES)
             .order_by("-number")
             .first()
         )

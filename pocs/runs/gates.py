@@ -64,7 +64,7 @@ def metric_guard(project: Project) -> list[Missing]:
     judged: set[int] = set()
     incomplete = Run.objects.filter(project=project, state=RunState.COMPLETE, validity=Validity.INVALID)
     incomplete = incomplete.select_related("scenario_version__scenario")
-    for run in incomplete.defer("configuration", "diagnosis", "manifest").order_by("-number"):
+    for run in incomplete.defer("configuration", "diagnosis", "manifest", "rescored").order_by("-number"):
         if run.scenario_version_id in covered | judged:
             continue
         judged.add(run.scenario_version_id)  # only the newest run of a scenario is to be repeated

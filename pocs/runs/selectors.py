@@ -149,7 +149,7 @@ def valid_runs(project: Project) -> QuerySet[Run]:
 @remembered
 def counting_runs(project: Project) -> list[Run]:
     """The same, read without what no guard looks at: several of them look at each run."""
-    return list(valid_runs(project).defer("configuration", "diagnosis", "manifest"))
+    return list(valid_runs(project).defer("configuration", "diagnosis", "manifest", "rescored"))
 
 
 def active_runs(project: Project) -> QuerySet[Run]:

@@ -19,7 +19,7 @@ from tests.pocs.reviews import walk
 MOST = {
     "/": 20,
     "/projects/": 12,
-    "/projects/{project}/": 48,
+    "/projects/{project}/": 40,
     "/projects/{project}/matrix/": 14,
     "/projects/{project}/follow-through/": 16,
     "/projects/{project}/observation/": 19,

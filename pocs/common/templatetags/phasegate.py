@@ -6,6 +6,7 @@ Absent (None) is shown as a dash that says "not observed", never as 0.
 import json
 import re
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from django import template
@@ -191,6 +192,12 @@ def state_badge(value: Any, argument: str = "state") -> SafeString:
         label = getattr(value, f"get_{argument}_display")()
     else:
         state, label = str(value), argument
+    return _badge(state, str(label))
+
+
+@lru_cache(maxsize=1024, typed=True)  # a safe text is another key than the same text unsafe
+def _badge(state: str, label: str) -> SafeString:
+    """Drawn once: a page shows the same few states dozens of times."""
     tone = STATE_TONES.get(state, CALM)
     return format_html('<span class="badge {}" data-state="{}">{}</span>', tone, state, label)
 

@@ -14,7 +14,7 @@ from pocs.projects.ui.sections import Section, register_section
 
 def _plan(project: Project, actor: Actor) -> dict[str, Any]:
     return {
-        "affected": selectors.affected_of(project),
+        "affected": selectors.affected_items(project),
         "readiness": selectors.readiness_of(project),
         "support": support_of(project),
         "blueprint": BLUEPRINTS.get(project.template),

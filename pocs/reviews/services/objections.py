@@ -12,14 +12,14 @@ from pocs.common.notices import Notice, send
 from pocs.common.phrases import phrase
 from pocs.people import policies
 from pocs.people.models import User
-from pocs.reviews.choices import UNDECIDED_OBJECTIONS, DecisionState, ObjectionState
+from pocs.reviews.choices import STANDING_STATES, UNDECIDED_OBJECTIONS, DecisionState, ObjectionState
 from pocs.reviews.citations import citations_of, rules
 from pocs.reviews.contributions import contributors
 from pocs.reviews.models import Objection, Package
 from pocs.reviews.objections import answer_hindrance, deciders, ruling_hindrance
 from pocs.reviews.people import leads_of
 from pocs.reviews.services.support import require_person, require_text, tell
-from pocs.reviews.staleness import CURRENT_STATES, package_mark_stale
+from pocs.reviews.staleness import package_mark_stale
 
 #: undecided objections of one person on one package: more would only keep it from being signed
 UNDECIDED_MAX = 5
@@ -113,7 +113,7 @@ def objection_rule(*, actor: Actor, objection: Objection, upheld: bool, ruling: 
     row.ruling, row.ruled_by_id, row.ended_at = ruling, user_id, timezone.now()
     _save(row)
     _record(actor, row, f"objection.{row.state}", ObjectionState.ANSWERED)
-    if upheld and package.state in CURRENT_STATES:
+    if upheld and package.state in STANDING_STATES:
         package_mark_stale(
             package=package, actor=actor, obj=row, what=gettext_lazy("an objection was upheld")
         )
@@ -154,7 +154,7 @@ def taking_back_require(*, actor: Actor, objection: Objection) -> None:
 
 
 def _require_contestable(package: Package) -> None:
-    if package.state not in CURRENT_STATES:
+    if package.state not in STANDING_STATES:
         detail = _("Package %(number)d is “%(state)s”; nobody objects to it any more.")
         raise Conflict(detail % {"number": package.number, "state": package.get_state_display()})
     if package.decisions.filter(state=DecisionState.CONFIRMED).exists():

@@ -23,9 +23,10 @@ from pocs.reviews.choices import PackageState
 from pocs.reviews.difference import manifest_difference
 from pocs.reviews.manifest import manifest_of, newest_revisions
 from pocs.reviews.models import Package
+from pocs.reviews.selectors import current_package
 from pocs.reviews.services.requests import signoffs_request
 from pocs.reviews.services.support import require_person, tell
-from pocs.reviews.staleness import current_package, package_mark_stale
+from pocs.reviews.staleness import package_mark_stale
 
 #: revisions that may be signed for: reviewed, or reviewed and frozen into an earlier package
 SIGNABLE = (RevisionState.REVIEWED, RevisionState.FROZEN)

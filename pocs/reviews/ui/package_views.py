@@ -16,13 +16,12 @@ from pocs.people import policies
 from pocs.people.selectors import person_behind
 from pocs.projects.selectors import project_get
 from pocs.reviews import selectors, services
-from pocs.reviews.choices import CURRENT_APPROVALS, ObjectionState, PackageState
+from pocs.reviews.choices import CURRENT_APPROVALS, STANDING_STATES, ObjectionState, PackageState
 from pocs.reviews.figures import figures_of, runs_of_package
 from pocs.reviews.models import Package, SignOff
 from pocs.reviews.objections import answer_hindrance, deciders
 from pocs.reviews.policy import objections_until
 from pocs.reviews.readable import manifest_sections
-from pocs.reviews.staleness import CURRENT_STATES
 from pocs.reviews.ui.forms import AnswerForm, ObjectionForm, ReasonForm, RulingForm, SignForm
 
 Bound = tuple[int, forms.Form]
@@ -180,7 +179,9 @@ def objections_context(
         rows.append(
             {"objection": objection, "answer": answer, "ruling": ruling, "mine": mine, "deciders": found}
         )
-    contestable = package.state in CURRENT_STATES and not package.decisions.filter(state="confirmed").exists()
+    contestable = (
+        package.state in STANDING_STATES and not package.decisions.filter(state="confirmed").exists()
+    )
     may_object = contestable and policies.allowed(actor, "objection.raise", package.project)
     return {
         "objections": rows,

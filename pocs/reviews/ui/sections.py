@@ -31,7 +31,7 @@ def review_context(project: Project, actor: Actor) -> dict[str, Any]:
         "open_conditions": selectors.open_conditions(project),
         "tasks": selectors.task_views(project),
         "observations": selectors.observation_views(project),
-        "waivers": selectors.waivers_of(actor, project),
+        "waivers": selectors.waivers_of(actor, project).count(),
     }
 
 

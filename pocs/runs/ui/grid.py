@@ -16,7 +16,7 @@ from pocs.runs.selectors import Coverage
 
 #: guards that speak of the matrix and its runs
 MATRIX_GATES = ("G3", "G4")
-HEAVY = ("summary", "configuration", "manifest", "diagnosis")
+HEAVY = ("summary", "configuration", "manifest", "diagnosis", "rescored")
 
 
 @dataclass(frozen=True, order=True)

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 
 from inference.stats import figures
 from pocs.evidence.models import RequestGroup, RunIndex
-from pocs.evidence.runtime import Filter, names_in, populations, requests_matching
+from pocs.evidence.runtime import Filter, Presence, names_in, populations, presences, requests_matching
 from pocs.people.models import User
 from pocs.runs.choices import Outcome, RunState
 from pocs.runs.models import RequestRecord, Run
@@ -55,6 +55,23 @@ def test_figures_over_several_runs_are_exact(cast: Cast) -> None:
         for name in ("n", "p50", "p90", "p95", "p99", "max"):
             assert group.ttft_ms[name] == pytest.approx(expected[name])
         assert group.errors == rows.exclude(outcome__in=[Outcome.SUCCESS, Outcome.CANCELLED]).count()
+
+
+def test_presences_count_what_the_populations_hold(cast: Cast, django_assert_max_num_queries: Any) -> None:
+    runs = [mixed_run(cast, 1), mixed_run(cast, 2)]
+    expected = [
+        Presence(
+            group.tenant,
+            group.application,
+            attempted=group.attempted,
+            succeeded=group.succeeded,
+            first_tokens=group.ttft_ms["n"],
+            output_times=group.tpot_ms["n"],
+        )
+        for group in populations(runs)
+    ]
+    with django_assert_max_num_queries(2):  # neither query reads packed values
+        assert presences(runs) == expected
 
 
 @pytest.mark.parametrize(
