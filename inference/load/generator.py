@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -88,6 +88,17 @@ class LoadResult:
     interrupted: bool = False
 
 
+@dataclass(frozen=True)
+class Together:
+    """What a generator shares with others of the same load: its warm-up requests, and the common start.
+
+    `begin` is awaited when the warm-up is over; it returns the instant of the window's start on this clock.
+    """
+
+    warming: Sequence[GenerationRequest]
+    begin: Callable[[], Awaitable[int]]
+
+
 @dataclass
 class _Run:
     """The one run of this call: what its coroutines share."""
@@ -99,6 +110,7 @@ class _Run:
     records: list[RequestRecord]
     on_record: Callable[[RequestRecord], None] | None
     on_trace_start: Callable[[Trace], None] | None
+    together: Together | None = None
     unsent_turns: int = 0  # of conversations that had no answer to go on from
 
     async def conversation(
@@ -185,6 +197,7 @@ async def run_load(
     on_tick: Callable[[LoadState], None] | None = None,
     tick_s: float = DEFAULT_TICK_S,
     stop: asyncio.Event | None = None,
+    together: Together | None = None,
 ) -> LoadResult:
     """Send `requests` to an opened target as planned and return all records.
 
@@ -195,7 +208,7 @@ async def run_load(
     """
     state = LoadState(total=len(requests))
     check = SelfCheck()
-    run = _Run(target, plan, state, check, [], on_record, on_trace_start)
+    run = _Run(target, plan, state, check, [], on_record, on_trace_start, together)
     started_ns, started_at_unix_ns = time.monotonic_ns(), time.time_ns()
     state.started_ns = started_ns
     helpers = [asyncio.create_task(check.sample_loop_lag())]
@@ -232,18 +245,20 @@ async def run_load(
 
 
 async def _warm_and_measure(run: _Run, requests: Sequence[GenerationRequest]) -> None:
-    warming = warmup_requests(requests, run.plan.warmup)
+    together = run.together
+    warming = together.warming if together else warmup_requests(requests, run.plan.warmup)
     if warming:
         run.state.total = len(warming)
         await _closed_loop(run, warming, run.plan.concurrency or 1, warmup=True)
     begin = getattr(run.target, "begin_window", None)
     if begin is not None:  # the counters of a server are read from here on
         await begin()
+    origin_ns = await together.begin() if together else None
     run.state.phase, run.state.total = "measuring", len(requests)
     run.state.done = run.state.failed = 0
     run.check.start()
     if run.plan.open_loop:
-        await _open_loop(run, requests)
+        await _open_loop(run, requests, origin_ns)
     else:
         await _closed_loop(run, requests, run.plan.concurrency or 1)
     run.check.stop()
@@ -264,13 +279,14 @@ async def _closed_loop(
             group.create_task(slot(waiting))
 
 
-async def _open_loop(run: _Run, requests: Sequence[GenerationRequest]) -> None:
+async def _open_loop(run: _Run, requests: Sequence[GenerationRequest], origin_ns: int | None = None) -> None:
     """Each conversation begins at its planned time whatever the target does: no coordinated omission."""
     talks = conversations(requests)
     firsts = [turns[0][1] for turns in talks]
     offsets = arrival_offsets_s(firsts, rate=run.plan.rate, arrival=run.plan.arrival, seed=run.plan.seed)
     slots = asyncio.Semaphore(run.plan.concurrency) if run.plan.concurrency else None
-    origin_ns = time.monotonic_ns()
+    if origin_ns is None:
+        origin_ns = time.monotonic_ns()
     async with asyncio.TaskGroup() as group:
         for number in sorted(range(len(talks)), key=lambda i: offsets[i]):
             scheduled_ns = origin_ns + int(offsets[number] * 1_000_000_000)

@@ -204,9 +204,22 @@ def walk_segment(path: Path, number: int = 0) -> Iterator[tuple[Place | Damage, 
             at += _HEAD.size + len(payload)
             if stream is None:  # belongs to a block whose beginning is damaged
                 continue
-            for item in _unpacked(stream.decompress(payload)):
+            for item in items_of(stream.decompress(payload)):
                 yield Place(number, block, position), item
                 position += 1
+
+
+def frames_from(path: Path, at: int) -> Iterator[tuple[int, bytes, int]]:
+    """(flags, payload, end) of each sound frame from an offset on; ends where none is whole."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        while at < size:
+            frame = _frame_at(file, at, size)
+            if isinstance(frame, str):
+                return
+            flags, _count, payload = frame
+            at += _HEAD.size + len(payload)
+            yield flags, payload, at
 
 
 def _frame_at(file: Any, at: int, size: int) -> tuple[int, int, bytes] | str:
@@ -245,7 +258,8 @@ def _next_frame(file: Any, at: int, size: int, *, starting: bool) -> int | None:
     return None
 
 
-def _unpacked(content: bytes) -> Iterator[Any]:
+def items_of(content: bytes) -> Iterator[Any]:
+    """The items of a frame's decompressed payload."""
     unpacker = msgpack.Unpacker(
         max_buffer_size=LONGEST_FRAME_BYTES, raw=False, strict_map_key=False, unicode_errors="surrogatepass"
     )
@@ -280,7 +294,7 @@ class BlockReader:
                     frame = _frame_at(file, at, size)
                     if isinstance(frame, str) or (at != block and frame[0] & STARTS_BLOCK):
                         break
-                    items += _unpacked(stream.decompress(frame[2]))
+                    items += items_of(stream.decompress(frame[2]))
                     at += _HEAD.size + len(frame[2])
         except (OSError, zstandard.ZstdError, ValueError) as fault:
             raise SegmentDamaged(f"{self.path.name}: {fault}") from fault
