@@ -86,6 +86,7 @@ def _routes() -> Iterator[str]:
     yield "|---|---|"
     yield "| WebSocket `/ws/streams/{project,run,matrix}:<id>/` | `project.view`, asked again while open |"
     yield "| `/v1/models`, `/v1/chat/completions`, `/v1/completions` | tokens with `inference.use` |"
+    yield "| `/projects/<int:pk>/playground/answer/` | people with `inference.use` |"
 
 
 def _paths(resolver: Any = None, names: tuple[str, ...] = (), path: str = "/") -> Iterator[tuple[str, str]]:

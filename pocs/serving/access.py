@@ -30,9 +30,12 @@ class ServedModel:
 
 @dataclass(frozen=True)
 class Caller:
-    """A token that has been let in, and the models of its project by id."""
+    """A token or person that has been let in, and the models of the project by id.
 
-    token_id: int
+    `asker` names whose limits count (`7` for a token, `person-7` for a person).
+    """
+
+    asker: str
     project_id: int
     models: dict[str, ServedModel]
 
@@ -59,8 +62,12 @@ def caller_of(authorization: str, address: str) -> Caller:
         text = "You have insufficient permissions for this operation. Missing scopes: inference."
         raise ApiError(403, text, code="insufficient_permissions")
     tokens.note_use(token)
-    models = {model.id: model for model in models_of(token.project)}
-    return Caller(token.pk, token.project_id, models)
+    return caller_for(str(token.pk), token.project)
+
+
+def caller_for(asker: str, project: Project) -> Caller:
+    """The caller of a project, once let in."""
+    return Caller(asker, project.pk, {model.id: model for model in models_of(project)})
 
 
 def _token(authorization: str, address: str) -> CIToken:

@@ -19,7 +19,17 @@ HEADERS_WITHIN_S = 0.5
 class Conversation:
     """`carry_on` until the answer has ended; a refusal is raised as ApiError."""
 
-    def __init__(self, exchange: Exchange, order: Order, model: str, ticket: Ticket, project_id: int) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        order: Order,
+        model: str,
+        ticket: Ticket,
+        project_id: int,
+        *,
+        phases: bool = False,
+    ) -> None:
+        self._phases = phases  # the stream begins at once and tells each phase as it begins
         self._exchange, self._order, self._ticket = exchange, order, ticket
         self._project_id = project_id
         prefix = "chatcmpl-" if order.kind == "chat" else "cmpl-"
@@ -47,7 +57,11 @@ class Conversation:
     # -- streamed ---------------------------------------------------------------------------------------
 
     async def _stream(self) -> None:
+        if self._phases:
+            await self._begin()
         async for event in self._ticket.events(first_look_s=HEADERS_WITHIN_S):
+            if self._phases:
+                await self._exchange.events([await self._phase(event)])
             if isinstance(event, Waiting):
                 text = await self._waiting_text(event)
                 await self._begin(text)
@@ -56,6 +70,20 @@ class Conversation:
                 await self._begin()
                 await self._exchange.events(self._chunks(event))
         await self._exchange.done()
+
+    async def _phase(self, event: Message | Waiting) -> dict[str, Any]:
+        """What the request is at now, in ms after its arrival: an object beside the chunks of the API."""
+        at_ms = (time.monotonic() - self._ticket.begun) * 1e3
+        told: dict[str, Any] = {"object": "phasegate.phase", "at_ms": at_ms}
+        if not isinstance(event, Waiting):
+            return told | {"phase": event[0]}
+        if event.taken:
+            return told | {"phase": "loading" if event.loading else "work"}
+        number = None
+        if event.run_id is not None:
+            number = await database_sync_to_async(_own_run_number)(event.run_id, self._project_id)
+        held = {"run": number, "held": event.run_id is not None}
+        return told | {"phase": "waiting", "depth": event.depth} | held
 
     async def _begin(self, waiting: str = "") -> None:
         if self._open:

@@ -1,4 +1,4 @@
-"""The live API over HTTP: `/v1/models`, `/v1/chat/completions`, `/v1/completions`.
+"""The live API over HTTP: `/v1/models`, `/v1/chat/completions`, `/v1/completions`, and the playground.
 
 An ASGI application of its own, beside the site's: an answer that streams for minutes, or waits behind a run,
 costs a coroutine here, and would cost a thread behind the site's middlewares.
@@ -7,6 +7,7 @@ costs a coroutine here, and would cost a thread behind the site's middlewares.
 import asyncio
 import json
 import logging
+import re
 from typing import Any
 
 from channels.db import database_sync_to_async
@@ -21,10 +22,13 @@ from pocs.serving.exchange import Exchange, Gone, Receive, Send
 from pocs.serving.limits import limits
 from pocs.serving.line import Line
 from pocs.serving.orders import Kind, parse
+from pocs.serving.visitors import visitor_of
 
 logger = logging.getLogger(__name__)
 
 PREFIX = "/v1/"
+#: where the playground asks, with the session of a signed-in person instead of a token
+PLAYGROUND = re.compile(r"/projects/(\d{1,18})/playground/answer/")
 KINDS: dict[str, Kind] = {"/v1/chat/completions": "chat", "/v1/completions": "text"}
 
 
@@ -36,13 +40,17 @@ class LiveApi:
         self._lines: dict[asyncio.AbstractEventLoop, Line] = {}
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        if self._otherwise is not None and not scope["path"].startswith(PREFIX):
+        asked_by_page = PLAYGROUND.fullmatch(scope["path"])
+        if self._otherwise is not None and not (asked_by_page or scope["path"].startswith(PREFIX)):
             await self._otherwise(scope, receive, send)
             return
         given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
         exchange = Exchange(scope, receive, send, sane_request_id(given))
         try:
-            await self._answer(exchange)
+            if asked_by_page:
+                await self._answer_page(exchange, scope, int(asked_by_page[1]))
+            else:
+                await self._answer(exchange)
         except Gone:
             return
         except ApiError as error:
@@ -65,6 +73,14 @@ class LiveApi:
             return
         await self._models(exchange, caller)
 
+    async def _answer_page(self, exchange: Exchange, scope: dict[str, Any], project_id: int) -> None:
+        """One streamed chat of the playground: the same line and limits, its phases told as they happen."""
+        _check_host(exchange)
+        _check_method(exchange, "POST")
+        caller = await database_sync_to_async(visitor_of)(scope, project_id)
+        raw = _decoded(await exchange.body(limits().body_bytes))
+        await exchange.while_there(self._converse(exchange, caller, "chat", raw, phases=True))
+
     async def _models(self, exchange: Exchange, caller: Caller) -> None:
         name = exchange.path.removeprefix("/v1/models").removeprefix("/").removesuffix("/")
         if not exchange.path.startswith("/v1/models"):
@@ -77,7 +93,9 @@ class LiveApi:
             models = [model.body(caller.owner) for model in caller.models.values()]
             await exchange.answer({"object": "list", "data": models})
 
-    async def _converse(self, exchange: Exchange, caller: Caller, kind: Kind, raw: Any) -> None:
+    async def _converse(
+        self, exchange: Exchange, caller: Caller, kind: Kind, raw: Any, *, phases: bool = False
+    ) -> None:
         order = parse(kind, raw)
         model = caller.model(order.model)
         fields = {"fields": order.fields}
@@ -85,11 +103,12 @@ class LiveApi:
             fields,
             target_id=model.target_id,
             engine=model.engine,
-            token_id=caller.token_id,
+            asker=caller.asker,
             limits=limits(),
         )
         async with place as ticket:
-            await Conversation(exchange, order, model.id, ticket, caller.project_id).carry_on()
+            talk = Conversation(exchange, order, model.id, ticket, caller.project_id, phases=phases)
+            await talk.carry_on()
 
     def _line(self) -> Line:
         """This loop's line to the engine workers."""

@@ -62,16 +62,18 @@ class Line:
 
     @asynccontextmanager
     async def place(
-        self, order: dict[str, Any], *, target_id: int, engine: str, token_id: int, limits: Limits
+        self, order: dict[str, Any], *, target_id: int, engine: str, asker: str, limits: Limits
     ) -> AsyncIterator[Ticket]:
         """Put a request into the queue and follow it; `engine` is the mark of the engine that it needs.
+
+        `asker` names the token or person whose limits count.
 
         Leaving the block early takes the request out of the queue, or out of the engine's batch within a
         step. Raises ApiError: 429 above a limit, 503 where nobody serves.
         """
         entry = Entry(uuid4().hex, target_id, engine, self.name, time.time())
         ticket = Ticket(entry, order, self._look_after)
-        places = wire.token_keys(token_id, int(time.time() // 60))
+        places = wire.place_keys(asker, int(time.time() // 60))
         ticket.place_key = places[0]
         try:
             await self._listen()

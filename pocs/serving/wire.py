@@ -71,9 +71,9 @@ def state_key(desk: str) -> str:
     return f"{PREFIX}state:{desk}"
 
 
-def token_keys(token_id: int, minute: int) -> tuple[str, str]:
-    """Requests that a token has open, and how many it began in this minute."""
-    return f"{PREFIX}open:{token_id}", f"{PREFIX}rate:{token_id}:{minute}"
+def place_keys(asker: str, minute: int) -> tuple[str, str]:
+    """Requests that a token or person has open, and how many they began in this minute."""
+    return f"{PREFIX}open:{asker}", f"{PREFIX}rate:{asker}:{minute}"
 
 
 def desk_channel(desk: str) -> str:

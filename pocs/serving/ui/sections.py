@@ -5,9 +5,10 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from pocs.common.actors import Actor
+from pocs.people import policies
 from pocs.projects.models import Project
 from pocs.projects.ui.sections import Section, register_section
-from pocs.serving.access import models_of
+from pocs.serving.access import CAPABILITY, models_of
 
 
 def register() -> None:
@@ -17,4 +18,5 @@ def register() -> None:
 
 def context(project: Project, actor: Actor) -> dict[str, Any]:
     """The project's models, by the names under which they are asked."""
-    return {"project": project, "models": models_of(project)}
+    may_ask = policies.allowed(actor, CAPABILITY, project)
+    return {"project": project, "models": models_of(project), "may_ask": may_ask}

@@ -15,7 +15,7 @@ from pocs.people import policies
 from pocs.projects.models import Project
 from pocs.projects.selectors import project_get
 from pocs.serving import selectors
-from pocs.serving.access import models_of
+from pocs.serving.access import CAPABILITY, models_of
 from pocs.serving.limits import limits
 
 
@@ -28,6 +28,7 @@ def engine(request: HttpRequest, pk: int) -> HttpResponseBase:
     context = _state(actor, project) | {
         "models": models_of(project),
         "base_url": request.build_absolute_uri("/v1"),
+        "may_ask": policies.allowed(actor, CAPABILITY, project),
         "may_issue": policies.allowed(actor, "project.tokens", project),
         "trail": [
             (_("Projects"), reverse("projects:list")),
