@@ -149,6 +149,7 @@ TABLE: Table = {
     "api-readings": {"GET": READS, "POST": READS_IN},
     "api-observation-close": {"POST": OBSERVES},
     "api-sheet": {"GET": READS},
+    "api-audience": {"GET": READS},
     "inbox": {"GET": PERSON},
     "reviews:conclusion": {"GET": READS, "POST": CONCLUDES},
     "reviews:business_result": {"GET": READS, "POST": CONCLUDES},
@@ -181,4 +182,5 @@ TABLE: Table = {
     "reviews:advance": {"POST": needs("project.advance", PROJECT)},
     "reviews:sheet": {"GET": READS},
     "reviews:sheet_pdf": {"GET": READS},
+    "reviews:audience": {"GET": READS},
 }

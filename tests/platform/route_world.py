@@ -126,6 +126,8 @@ class _Objects:
         below = {"pk": project.pk, "kind": "capacity", "slug": "of-routes", "number": 1, "to": "observing"}
         return {
             "projects/": below,
+            "api-audience": {"pk": project.pk, "audience": "business"},
+            "reviews:audience": {"pk": project.pk, "audience": "business"},
             "api-member": {"pk": project.pk, "member": project.members.get(role="viewer").pk},
             "api-workload": of_workload,
             "api-workload-confirm": of_workload,

@@ -1,10 +1,8 @@
-"""Follow-through, observation and the one-page sheet over REST."""
+"""Follow-through and observation over REST."""
 
 from typing import Any
 
-from django.conf import settings
-from django.utils import translation
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -18,15 +16,12 @@ from pocs.reviews.api.serializers import (
     ObservationWriteSerializer,
     ReadingSerializer,
     ReadingWriteSerializer,
-    SheetSerializer,
     TaskSerializer,
     TaskWriteSerializer,
 )
 from pocs.reviews.choices import ObservationKind, TaskKind
 from pocs.reviews.models import ObservationSchedule
 from pocs.reviews.rights import PROJECT
-from pocs.reviews.sheet.content import sheet_of
-from pocs.reviews.sheet.language import sheet_language
 
 
 def _whole_list(rows: Any) -> dict[str, Any]:
@@ -176,15 +171,3 @@ class ObservationCloseView(ActorAPIView):
         row = selectors.observation_get(self.actor, project_get(self.actor, pk), kind)
         row = services.observation_close(actor=self.actor, observation=row)
         return self.answer(row, ObservationSerializer(row).data)
-
-
-class SheetView(ActorAPIView):
-    @extend_schema(
-        responses={200: SheetSerializer} | REFUSALS,
-        parameters=[OpenApiParameter("lang", enum=[code for code, _name in settings.LANGUAGES])],
-        summary="The one-page sheet",
-    )
-    def get(self, request: Request, pk: int) -> Response:
-        project = project_get(self.actor, pk)
-        with translation.override(sheet_language(request.query_params.get("lang"))):
-            return Response(SheetSerializer(sheet_of(project)).data)

@@ -325,3 +325,28 @@ class SheetSerializer(serializers.Serializer):
     follow_through = SheetRowSerializer(many=True)
     observers = SheetRowSerializer(many=True)
     clipped = serializers.BooleanField()
+
+
+class AnswerLineSerializer(serializers.Serializer):
+    text = serializers.CharField()
+    source = serializers.CharField()
+    url = serializers.CharField()
+
+
+class AnswerSerializer(serializers.Serializer):
+    """One question; without lines it is not answered, and `place` is where it would be."""
+
+    code = serializers.CharField()
+    question = serializers.CharField()
+    answered = serializers.BooleanField()
+    lines = AnswerLineSerializer(many=True)
+    place = serializers.CharField()
+
+
+class AudienceViewSerializer(serializers.Serializer):
+    """What one audience asks, in its order; `package` is the number of the package answered from."""
+
+    audience = serializers.CharField()
+    purpose = serializers.CharField()
+    package = serializers.IntegerField(source="package.number", allow_null=True, default=None)
+    answers = AnswerSerializer(many=True)

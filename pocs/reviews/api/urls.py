@@ -8,6 +8,7 @@ from pocs.reviews.api import (
     objection_views,
     organisation_views,
     package_views,
+    sheet_views,
 )
 
 urlpatterns = [
@@ -94,5 +95,6 @@ urlpatterns = [
         follow_through_views.ObservationCloseView.as_view(),
         name="api-observation-close",
     ),
-    path("projects/<int:pk>/sheet/", follow_through_views.SheetView.as_view(), name="api-sheet"),
+    path("projects/<int:pk>/sheet/", sheet_views.SheetView.as_view(), name="api-sheet"),
+    path("projects/<int:pk>/sheet/<slug:audience>/", sheet_views.AudienceView.as_view(), name="api-audience"),
 ]

@@ -1,4 +1,4 @@
-"""The one-page sheet as a page and as a PDF, in either language whatever the reader's own."""
+"""The one-page sheet as a page and as a PDF in either language, and the view of each audience."""
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -7,6 +7,8 @@ from django.utils import translation
 
 from pocs.common.ui.mixins import actor_of, page
 from pocs.projects.selectors import project_get
+from pocs.reviews.audiences.answering import audience_view
+from pocs.reviews.audiences.questions import Audience, audience_named
 from pocs.reviews.sheet.chart import bars
 from pocs.reviews.sheet.content import sheet_of
 from pocs.reviews.sheet.labels import sheet_labels
@@ -28,6 +30,7 @@ def sheet(request: HttpRequest, pk: int) -> HttpResponse:
             "labels": sheet_labels(),
             "language": language,
             "languages": settings.LANGUAGES,
+            "audiences": Audience.choices,
         }
         return render(request, "reviews/sheet.html", context)
 
@@ -40,3 +43,15 @@ def sheet_pdf(request: HttpRequest, pk: int) -> HttpResponse:
     response = HttpResponse(render_pdf(project, language), content_type="application/pdf")
     response["Content-Disposition"] = f'inline; filename="phasegate-sheet-{project.pk}-{language}.pdf"'
     return response
+
+
+@page
+def audience(request: HttpRequest, pk: int, audience: str) -> HttpResponse:
+    """What one audience asks of the project (O3), each question answered with its source or plainly not."""
+    project = project_get(actor_of(request), pk)
+    context = {
+        "project": project,
+        "view": audience_view(project, audience_named(audience)),
+        "audiences": Audience.choices,
+    }
+    return render(request, "reviews/audience.html", context)

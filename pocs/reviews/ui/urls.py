@@ -54,5 +54,6 @@ urlpatterns = [
     ),
     path("projects/<int:pk>/advance/<slug:to>/", follow_through_views.advance, name="advance"),
     path("projects/<int:pk>/sheet/", sheet_views.sheet, name="sheet"),
+    path("projects/<int:pk>/sheet/<slug:audience>/", sheet_views.audience, name="audience"),
     path("projects/<int:pk>/sheet.pdf", sheet_views.sheet_pdf, name="sheet_pdf"),
 ]
