@@ -46,6 +46,12 @@ def client_late(self_check: Mapping[str, Any], *, stamps_at_target: bool = False
     Judged by p99, below 100 samples by p90 (p99 would be the single worst one). The lag of the event loop
     spoils stamps that are taken in it, so not those of the embedded engine (`stamps_at_target`).
     """
+    if several := self_check.get("generators"):  # each for itself: the late one is named
+        return [
+            f"generator {one['number']} of {one['of']}: {reason}"
+            for one in several
+            for reason in generator_faults(one, stamps_at_target=stamps_at_target)
+        ]
     checks = [("dispatch_delay_ms", "requests left the client late", DISPATCH_DELAY_P99_LIMIT_MS)]
     if not stamps_at_target:
         checks.append(("loop_lag_ms", "the client's event loop lagged", LOOP_LAG_P99_LIMIT_MS))
@@ -57,6 +63,12 @@ def client_late(self_check: Mapping[str, Any], *, stamps_at_target: bool = False
         if value is not None and value > limit_ms:
             late.append(f"{what}: {judged_by} {value:.1f} ms, limit {limit_ms:g} ms")
     return late
+
+
+def generator_faults(check: Mapping[str, Any], *, stamps_at_target: bool = False) -> list[str]:
+    """What spoils the part of one of several generators: that it was lost, or late."""
+    lost = [f"it {check['lost']}"] if check.get("lost") else []
+    return lost + client_late(check, stamps_at_target=stamps_at_target)
 
 
 def _stamps_at_target(summary: Mapping[str, Any]) -> bool:

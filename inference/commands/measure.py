@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import math
+import shutil
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,9 @@ from inference.commands.shell import (
 )
 from inference.criteria import METRICS, PERCENTILES, normalised
 from inference.errors import InputError
-from inference.load.generator import LoadPlan
+from inference.load.division import check_divisible
+from inference.load.generator import LoadPlan, run_load
+from inference.load.processes import GeneratorProcesses
 from inference.load.session import measure, prepare_folder, write_session
 from inference.requests import GenerationRequest
 from inference.targets.base import Target, TargetInfo
@@ -63,6 +66,9 @@ def _options(parser: Parser) -> None:
     parser.add_argument("--warmup", type=int, default=0, help="extra requests before the window")
     parser.add_argument("--timeout", type=float, help="seconds for one request")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--processes", type=int, default=1, metavar="N", help="generators that send one load together"
+    )
     parser.add_argument("--limit", action="append", default=[], metavar="METRIC:PERCENTILE:MAX")
     parser.add_argument("--quiet", action="store_true")
     workload.add_reading(parser)
@@ -103,7 +109,11 @@ def _measure(options: argparse.Namespace) -> int:
     )
     limits = [_limit(text) for text in options.limit]
     target = _target(options)
+    check_divisible(options.processes, concurrency=options.concurrency, conversations=None)
+    if options.processes > 1 and isinstance(target, EngineTarget):
+        raise InputError("--processes is for http targets only: an engine has one client")
     prepare_folder(options.out)
+    send = run_load if options.processes == 1 else _processes(options).send
 
     async def run(stop: asyncio.Event) -> int:
         progress = None if options.quiet else Progress()
@@ -120,6 +130,7 @@ def _measure(options: argparse.Namespace) -> int:
                 limits=limits,
                 stop=stop,
                 on_tick=progress.tick if progress else None,
+                send=send,
             )
         finally:
             await target.close()
@@ -179,6 +190,21 @@ def _target(options: argparse.Namespace) -> Target:
             server_metrics_url=options.server_metrics,
         )
     raise InputError(f"target {options.target!r} must be engine:PATH or http://host:port/v1")
+
+
+def _processes(options: argparse.Namespace) -> GeneratorProcesses:
+    """Several generators: each opens the endpoint for itself and leaves its records in the output."""
+    opening = {
+        "base_url": options.target,
+        "model": options.model,
+        "api_key": api_key(options.api_key_env),
+        "endpoint": options.endpoint or "chat",
+        "tokenizer": str(options.tokenizer) if options.tokenizer else None,
+        "throttle_retries": options.retry_throttled or 0,
+    }
+    folder = options.out / "generators"
+    shutil.rmtree(folder, ignore_errors=True)  # of an earlier measurement in the same folder
+    return GeneratorProcesses(options.processes, opening, folder)
 
 
 def _engine(options: argparse.Namespace, path: str) -> EngineTarget:

@@ -173,6 +173,9 @@ def _worst(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in checks[0]:
         values = [check[name] for check in checks if check.get(name) is not None]
+        if name == "generators":  # each load's generators are judged by themselves
+            found[name] = [one for several in values for one in several]
+            continue
         found[name] = max(values, key=_badness) if values else None
     return found
 

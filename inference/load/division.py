@@ -18,6 +18,7 @@ from inference.workload.arrivals import arrival_offsets_s
 from inference.workload.conversations import conversations
 from inference.workload.warmup import warmup_requests
 
+PART_FILE = "part"
 _LEVEL = 3
 
 
@@ -88,7 +89,7 @@ def divide(requests: Sequence[GenerationRequest], plan: LoadPlan, n: int) -> lis
 
     Open loop: conversations are dealt in turn in the order in which they are due, each with its planned
     instant. Closed loop: the slots are dealt in turn, and conversation `k` goes where slot `k` modulo their
-    number went. Slots and warm-up requests are dealt in turn too. Raises InputError where there is too little.
+    number went. Slots and warm-up requests are dealt in turn too. InputError where there is too little.
     """
     talks = conversations(requests)
     check_divisible(n, concurrency=plan.concurrency, conversations=len(talks))
@@ -107,13 +108,13 @@ def divide(requests: Sequence[GenerationRequest], plan: LoadPlan, n: int) -> lis
     for talk, turns in enumerate(talks):
         held[place[talk]] += [index for index, _request in turns]
     warming = warmup_requests(requests, plan.warmup)
-    return [_part(number, n, plan, due, sorted(held[number]), warming) for number in range(n)]
+    return [_part(plan, n, number, due, sorted(held[number]), warming) for number in range(n)]
 
 
-def _part(
-    number: int,
-    n: int,
+def _part(  # noqa: PLR0917 one call, all of it plain
     plan: LoadPlan,
+    n: int,
+    number: int,
     due: Sequence[GenerationRequest],
     indices: Sequence[int],
     warming: Sequence[GenerationRequest],

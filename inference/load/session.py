@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,13 +39,17 @@ async def measure(
     stop: asyncio.Event | None = None,
     on_record: Callable[[RequestRecord], None] | None = None,
     on_tick: Callable[[LoadState], None] | None = None,
+    send: Callable[..., Awaitable[LoadResult]] = run_load,
 ) -> Session:
-    """Run the load on an opened target while its resources are sampled; `stop` ends it early."""
+    """Run the load on an opened target while its resources are sampled; `stop` ends it early.
+
+    `send` is what sends it: here, or several generators that stand for one.
+    """
     machine = environment()
     sampler = ResourceSampler(target)
     sampling = asyncio.create_task(sampler.run())
     try:
-        result = await run_load(target, requests, plan, on_record=on_record, on_tick=on_tick, stop=stop)
+        result = await send(target, requests, plan, on_record=on_record, on_tick=on_tick, stop=stop)
     finally:
         sampling.cancel()
         with contextlib.suppress(asyncio.CancelledError):
