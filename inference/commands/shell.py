@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from inference.errors import InputError
 from inference.load.generator import LoadState
+from inference.load.precise_loop import new_event_loop
 
 MEASURED, BAD_INPUT, NO_TARGET, INVALID, INTERRUPTED = 0, 2, 3, 4, 130
 BROKEN = 1  # our own fault
@@ -33,8 +34,11 @@ def complain(what: object, code: int) -> int:
     return code
 
 
-def run_until_signal(run: Any) -> int:
-    """Run a command with an event that SIGINT and SIGTERM set; the second signal ends at once."""
+def run_until_signal(run: Any, *, measuring: bool = False) -> int:
+    """Run a command with an event that SIGINT and SIGTERM set; the second signal ends at once.
+
+    One that is `measuring` gets the loop with exact timers.
+    """
 
     async def guarded() -> int:
         stop = asyncio.Event()
@@ -48,7 +52,8 @@ def run_until_signal(run: Any) -> int:
             loop.add_signal_handler(number, asked, number)
         return int(await run(stop))
 
-    return asyncio.run(guarded())
+    with asyncio.Runner(loop_factory=new_event_loop if measuring else None) as runner:
+        return runner.run(guarded())
 
 
 async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, Any]) -> Any:

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 from pathlib import Path
 
-from inference.commands.shell import MEASURED, Commands, run_until_signal
+from inference.commands.shell import MEASURED, Commands, figures_line, run_until_signal
 from inference.load.simulator import SimulatedTimes, serve
 
 
@@ -28,7 +28,8 @@ def _simulate(options: argparse.Namespace) -> int:
         print(f"simulating on http://127.0.0.1:{port}/v1", flush=True)
 
     async def run(stop: asyncio.Event) -> int:
-        await serve(times, options.port, options.log, ready=ready, until=stop.wait)
+        late = await serve(times, options.port, options.log, ready=ready, until=stop.wait)
+        print(figures_line("written late by (ms)", late), flush=True)
         return MEASURED
 
-    return run_until_signal(run)
+    return run_until_signal(run, measuring=True)
