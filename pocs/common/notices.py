@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any
 
 from pocs.common.errors import Text
+from pocs.common.phrases import Said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +18,7 @@ class Notice:
     """One thing to tell: a stable `kind`, a sentence, to whom, and the page that shows it."""
 
     kind: str
-    title: Text
+    title: Text | Said
     user_ids: Iterable[int]
     project_id: int
     route: str

@@ -1,27 +1,13 @@
-"""Sentences with values that are put together only when they are read, in the language of the reader."""
+"""Sentences with values that are put together when they are read, in the language of each reader."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.utils.functional import Promise, lazy
-from django.utils.translation import gettext, override
+from django.utils.functional import Promise
+from django.utils.translation import gettext, gettext_lazy, override
 
 from pocs.common.errors import Text
-
-
-def _put_together(text: Text, values: dict[str, Any]) -> str:
-    return str(text) % {
-        name: str(value) if isinstance(value, Promise) else value for name, value in values.items()
-    }
-
-
-_lazily = lazy(_put_together, str)
-
-
-def phrase(text: Text, /, **values: Any) -> Text:
-    """`phrase(gettext_lazy("Sign %(package)s"), package=package)`: lazy where `text` and `values` are."""
-    return _lazily(text, values)
 
 
 @dataclass(frozen=True)
@@ -42,12 +28,25 @@ class Said:
             return {"text": str(self.text), "values": values}
 
     def __str__(self) -> str:
-        return read_said(self.stored())
+        values = {
+            name: str(value) if isinstance(value, (Promise, Said)) else value
+            for name, value in self.values.items()
+        }
+        return str(self.text) % values if values else str(self.text)
 
 
 def said(text: Text, /, **values: Any) -> Said:
     """`said(gettext_lazy("%(item)s changed"), item=Kind.LOGS.label)`: text and labels must be lazy."""
     return Said(text, values)
+
+
+def said_again(stored: dict[str, Any]) -> Said:
+    """What was kept, to be said as part of something else."""
+    values = {
+        name: said_again(value) if isinstance(value, dict) else value
+        for name, value in stored.get("values", {}).items()
+    }
+    return Said(gettext_lazy(stored["text"]) if stored.get("text") else "", values)
 
 
 def read_said(stored: dict[str, Any]) -> str:
@@ -77,6 +76,8 @@ def reason_facts(reason: str | Said) -> dict[str, Any]:
 
 
 def _kept(value: Any) -> Any:
+    if value is None or isinstance(value, (int, float)):
+        return value
     if isinstance(value, Said):
         return value.stored()
     english = str(value)

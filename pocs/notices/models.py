@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from pocs.common.models import VersionedModel
+from pocs.common.phrases import read_said
 from pocs.notices.choices import Channel, DeliveryState
 from pocs.people.models import Organisation, User
 from pocs.projects.models import Project
@@ -25,7 +26,11 @@ class AuditCursor(models.Model):
 
 
 class Notice(models.Model):
-    """One thing told to one person, in their language; `key` keeps it from being told twice."""
+    """One thing told to one person; `key` keeps it from being told twice.
+
+    `text` and `detail` are as they were told; where the system gave the words, `text_said` and `detail_said`
+    hold them to be read in any language (see `pocs.common.phrases`).
+    """
 
     recipient = models.ForeignKey(User, models.CASCADE, related_name="notices")
     project = models.ForeignKey(Project, models.CASCADE, related_name="+", null=True)
@@ -33,6 +38,8 @@ class Notice(models.Model):
     key = models.CharField(max_length=120)
     text = models.CharField(max_length=500)
     detail = models.TextField(blank=True)
+    text_said = models.JSONField(null=True)
+    detail_said = models.JSONField(null=True)
     path = models.CharField(max_length=300)
     due_on = models.DateField(null=True)
     channel = models.CharField(max_length=6, choices=Channel.choices)
@@ -57,6 +64,15 @@ class Notice(models.Model):
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def shown_text(self) -> str:
+        """What was told, in the reader's language."""
+        return read_said(self.text_said) if self.text_said else self.text
+
+    @property
+    def shown_detail(self) -> str:
+        return read_said(self.detail_said) if self.detail_said else self.detail
 
 
 class NoticeSettings(VersionedModel):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from pocs.common.errors import Text
+from pocs.common.phrases import Said
 from pocs.projects.models import Project
 
 
@@ -13,9 +14,9 @@ class Telling:
 
     kind: str
     key: str
-    text: Text
+    text: Text | Said
     user_ids: frozenset[int]
     path: str
     project: Project | None = None
-    detail: Text = ""
+    detail: Text | Said = ""
     due_on: date | None = None

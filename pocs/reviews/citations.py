@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pocs.evidence.lines import lines_of
 from pocs.evidence.models import EvidenceRevision
 from pocs.projects.gates import gates
-from pocs.reviews.models import Package
+from pocs.reviews.models import Objection, Package
 from pocs.reviews.readable import manifest_sections
 
 #: parts of a manifest whose own lines can be cited; evidence is cited by its revisions' lines
@@ -53,6 +53,17 @@ def citations_of(package: Package) -> dict[str, Citation]:
                 for number, line in enumerate(section.lines)
             ]
     return {citation.key: citation for citation in found}
+
+
+def line_in_words(objection: Objection) -> str:
+    """The name of the cited line in the reader's language; as it was when cited where it is gone."""
+    _number, _colon, path = objection.key.partition(":")
+    if objection.revision is None:
+        citation = citations_of(objection.package).get(objection.key)
+        return f"{citation.part} · {citation.label}" if citation else objection.line
+    line = lines_of(objection.revision).get(path)
+    kind = objection.revision.evidence.get_type_display()
+    return f"{kind} · {objection.revision.title} · {line.label}" if line else objection.line
 
 
 def frozen_revisions(package: Package) -> list[EvidenceRevision]:

@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from pocs.common.errors import Text
-from pocs.common.phrases import phrase
+from pocs.common.phrases import Said, said
 from pocs.people.models import User
 from pocs.projects.choices import ProjectState
 from pocs.projects.models import Project
@@ -31,7 +31,7 @@ class Duty:
     kind: str  # condition, task or observation
     row: Condition | FollowThroughTask | Observation
     project: Project
-    title: Text
+    title: Text | Said
     owner: User | None
     due_on: date | None
     detail: str = ""
@@ -72,15 +72,15 @@ def open_duties(
 
 
 def _of_condition(row: Condition) -> Duty:
-    title = phrase(_("Close the condition “%(text)s”"), text=row.text[:100])
+    title = said(_("Close the condition “%(text)s”"), text=row.text[:100])
     return Duty("condition", row, row.decision.project, title, row.owner, row.due_on)
 
 
 def _of_task(row: FollowThroughTask) -> Duty:
-    title = phrase(_("Follow-through: %(task)s"), task=TaskKind(row.kind).label)
+    title = said(_("Follow-through: %(task)s"), task=TaskKind(row.kind).label)
     return Duty("task", row, row.project, title, row.owner, row.due_on, row.note[:140])
 
 
 def _of_observation(row: Observation) -> Duty:
-    title = phrase(_("Observe: %(what)s"), what=ObservationKind(row.kind).label)
+    title = said(_("Observe: %(what)s"), what=ObservationKind(row.kind).label)
     return Duty("observation", row, row.project, title, row.observer, row.next_reading_on)

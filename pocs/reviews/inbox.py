@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from pocs.common.actors import Actor
 from pocs.common.errors import Missing, Text
+from pocs.common.phrases import Said
 from pocs.evidence.selectors import waiting_for_review
 from pocs.people.roles import CAPABILITIES
 from pocs.people.selectors import person_behind
@@ -22,6 +23,7 @@ from pocs.reviews.choices import (
     SignOffState,
     WaiverState,
 )
+from pocs.reviews.citations import line_in_words
 from pocs.reviews.duties import ENDED_STATES, Duty, open_duties
 from pocs.reviews.eligibility import candidates
 from pocs.reviews.models import Decision, Escalation, Objection, Waiver, is_past
@@ -40,7 +42,7 @@ LED_PROJECTS_MAX = 10
 class Item:
     """One thing to do: what, in which project, where, and by when."""
 
-    title: Text
+    title: Text | Said
     project: Project
     url: str
     detail: Text = ""
@@ -224,7 +226,7 @@ def _objections(actor: Actor, projects: list[Project]) -> list[Item]:
         else:
             continue
         url = reverse("reviews:package", args=[row.package_id]) + "#objections"
-        items.append(Item(title, row.package.project, url, f"{row.rule} · {row.line}"[:140]))
+        items.append(Item(title, row.package.project, url, f"{row.rule} · {line_in_words(row)}"[:140]))
     return items
 
 

@@ -7,6 +7,7 @@ from pocs.common.errors import Missing
 from pocs.people.models import User
 from pocs.people.roles import CAPABILITIES, ProjectRole
 from pocs.reviews.choices import UNDECIDED_OBJECTIONS, ObjectionState
+from pocs.reviews.citations import line_in_words
 from pocs.reviews.contributions import contributors
 from pocs.reviews.models import Objection, Package
 
@@ -15,8 +16,10 @@ def undecided_missing(package: Package) -> list[Missing]:
     """What undecided objections keep open, as points of G9: nothing is approved or decided meanwhile."""
     url = reverse("reviews:package", args=[package.pk]) + "#objections"
     found = []
-    for objection in package.objections.filter(state__in=UNDECIDED_OBJECTIONS).select_related("raised_by"):
-        names = {"who": objection.raised_by, "rule": objection.rule, "line": objection.line}
+    for objection in package.objections.filter(state__in=UNDECIDED_OBJECTIONS).select_related(
+        "raised_by", "revision__evidence"
+    ):
+        names = {"who": objection.raised_by, "rule": objection.rule, "line": line_in_words(objection)}
         if objection.state == ObjectionState.OPEN:
             text = _("an answer to the objection of %(who)s (%(rule)s, “%(line)s”)") % names
         elif any(not why for _user, why in deciders(objection)):

@@ -8,6 +8,11 @@ from pocs.notices.models import Notice, WebhookDelivery
 
 
 class NoticeSerializer(serializers.ModelSerializer):
+    """Texts are in the language of the request where the system gave the words."""
+
+    text = serializers.CharField(source="shown_text", read_only=True)
+    detail = serializers.CharField(source="shown_detail", read_only=True)
+
     class Meta:
         model = Notice
         fields = [

@@ -7,6 +7,7 @@ from typing import Any
 
 from pocs.common.errors import Text
 from pocs.common.models import AuditEntry
+from pocs.common.phrases import Said
 from pocs.people.roles import CAPABILITIES
 from pocs.projects.models import Project
 
@@ -14,10 +15,10 @@ from pocs.projects.models import Project
 @dataclass(frozen=True, kw_only=True)
 class Draft:
     kind: str
-    text: Text
+    text: Text | Said
     user_ids: Iterable[int]
     path: str
-    detail: Text = ""
+    detail: Text | Said = ""
     due_on: date | None = None
 
 

@@ -4,7 +4,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from pocs.common.models import AuditEntry
-from pocs.common.phrases import phrase
+from pocs.common.phrases import said
 from pocs.evidence.choices import RequestState
 from pocs.evidence.discussion import label_of
 from pocs.evidence.models import Contribution, Evidence, EvidenceRevision, ReviewRequest, Thread
@@ -25,7 +25,7 @@ def review_requested(entry: AuditEntry, request: ReviewRequest) -> Draft:
     revision = request.revision
     return Draft(
         kind="review.requested",
-        text=phrase(_("%(who)s asks you to review “%(title)s”"), who=who(entry), title=revision.title),
+        text=said(_("%(who)s asks you to review “%(title)s”"), who=who(entry), title=revision.title),
         detail=request.note,
         user_ids=[request.person_id],
         path=_path(revision.evidence_id),
@@ -38,7 +38,7 @@ def submitted(entry: AuditEntry, revision: EvidenceRevision) -> Draft:
     waiting = set(possible_reviewers(revision.evidence).values_list("pk", flat=True)) - set(asked)
     return Draft(
         kind="review.waiting",
-        text=phrase(_("“%(title)s” waits for a review"), title=revision.title),
+        text=said(_("“%(title)s” waits for a review"), title=revision.title),
         detail=revision.submit_note,
         user_ids=waiting,
         path=_path(revision.evidence_id),
@@ -48,7 +48,7 @@ def submitted(entry: AuditEntry, revision: EvidenceRevision) -> Draft:
 def returned(entry: AuditEntry, revision: EvidenceRevision) -> Draft:
     return Draft(
         kind="evidence.returned",
-        text=phrase(_("%(who)s returned “%(title)s”"), who=who(entry), title=revision.title),
+        text=said(_("%(who)s returned “%(title)s”"), who=who(entry), title=revision.title),
         detail=revision.review_note,
         user_ids=_authors(revision.evidence),
         path=_path(revision.evidence_id),
@@ -58,7 +58,7 @@ def returned(entry: AuditEntry, revision: EvidenceRevision) -> Draft:
 def reviewed(entry: AuditEntry, revision: EvidenceRevision) -> Draft:
     return Draft(
         kind="evidence.reviewed",
-        text=phrase(_("%(who)s reviewed “%(title)s”: it holds"), who=who(entry), title=revision.title),
+        text=said(_("%(who)s reviewed “%(title)s”: it holds"), who=who(entry), title=revision.title),
         detail=revision.review_note,
         user_ids=_authors(revision.evidence),
         path=_path(revision.evidence_id),
@@ -71,7 +71,7 @@ def commented(entry: AuditEntry, thread: Thread) -> Draft:
     text = _("%(who)s commented on “%(title)s”, %(line)s")
     return Draft(
         kind="comment",
-        text=phrase(text, who=who(entry), title=thread.evidence.title, line=label_of(thread)),
+        text=said(text, who=who(entry), title=thread.evidence.title, line=label_of(thread)),
         detail=str(after(entry).get("comment", "")),
         user_ids=people,
         path=f"{_path(thread.evidence_id)}?revision={thread.revision.number}#thread-{thread.pk}",
@@ -83,7 +83,7 @@ def reopened(entry: AuditEntry, thread: Thread) -> Draft:
     people = _authors(thread.evidence) | {thread.opened_by_id}
     return Draft(
         kind="comment",
-        text=phrase(text, who=who(entry), title=thread.evidence.title, line=label_of(thread)),
+        text=said(text, who=who(entry), title=thread.evidence.title, line=label_of(thread)),
         user_ids=people,
         path=f"{_path(thread.evidence_id)}#thread-{thread.pk}",
     )

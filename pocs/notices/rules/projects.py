@@ -4,7 +4,7 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from pocs.common.models import AuditEntry
-from pocs.common.phrases import phrase
+from pocs.common.phrases import said
 from pocs.notices.rules.drafts import Draft, Rule, who
 from pocs.people.roles import ProjectRole
 from pocs.projects.models import ProjectMember
@@ -17,7 +17,7 @@ def role_given(entry: AuditEntry, member: ProjectMember) -> Draft:
     role = ProjectRole(member.role).label
     return Draft(
         kind="role.given",
-        text=phrase(text, who=who(entry), role=role, project=member.project.name),
+        text=said(text, who=who(entry), role=role, project=member.project.name),
         user_ids=[member.user_id],
         path=reverse("projects:detail", args=[member.project_id]),
     )
@@ -30,7 +30,7 @@ def run_ended(entry: AuditEntry, run: Run) -> Draft | None:
     state = RunState(run.state).label if run.state != RunState.COMPLETE else Validity(run.validity).label
     return Draft(
         kind="run.ended_badly",
-        text=phrase(
+        text=said(
             _("Run %(run)s of %(scenario)s: %(state)s"), run=run, scenario=run.scenario_version, state=state
         ),
         detail=run.error,

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy as _
 
 from pocs.common.errors import Text
 from pocs.common.models import AuditEntry
-from pocs.common.phrases import phrase
+from pocs.common.phrases import Said, said, said_again
 from pocs.notices.rules.drafts import Draft, Rule, after, holders, who
 from pocs.reviews.choices import DecisionOutcome, ObservationKind, PackageState, Slot, TaskKind
 from pocs.reviews.eligibility import candidates
@@ -28,7 +28,7 @@ def signature_requested(entry: AuditEntry, signoff: SignOff) -> Draft:
     slot = Slot(signoff.slot).label
     return Draft(
         kind="signature.requested",
-        text=phrase(text, number=package.number, project=package.project.name, slot=slot),
+        text=said(text, number=package.number, project=package.project.name, slot=slot),
         detail=_(signoff.meaning),
         user_ids=able,
         path=_package_path(package),
@@ -42,7 +42,7 @@ def package_settled(entry: AuditEntry, package: Package) -> Draft | None:
     text = _("Package %(number)s of “%(project)s”: %(state)s")
     return Draft(
         kind="package.settled",
-        text=phrase(text, number=package.number, project=package.project.name, state=state),
+        text=said(text, number=package.number, project=package.project.name, state=state),
         user_ids=holders(package.project, "package.freeze", "decision.confirm"),
         path=_package_path(package),
     )
@@ -53,18 +53,24 @@ def package_stale(entry: AuditEntry, package: Package) -> Draft:
     text = _("%(who)s made package %(number)s of “%(project)s” stale; it has to be frozen and signed again")
     return Draft(
         kind="package.stale",
-        text=phrase(text, who=who(entry), number=package.number, project=package.project.name),
-        detail=str(after(entry).get("reason", "")),
+        text=said(text, who=who(entry), number=package.number, project=package.project.name),
+        detail=_reason(entry),
         user_ids={pk for pk in signers if pk} | holders(package.project, "package.freeze"),
         path=_package_path(package),
     )
+
+
+def _reason(entry: AuditEntry) -> Text | Said:
+    """Why the change was made: in words to be read in any language where the system gave them."""
+    facts = after(entry)
+    return said_again(facts["said"]) if facts.get("said") else str(facts.get("reason", ""))
 
 
 def waiver_requested(entry: AuditEntry, waiver: Waiver) -> Draft:
     text = _("%(who)s asks for a waiver of %(guard)s in “%(project)s”")
     return Draft(
         kind="waiver.requested",
-        text=phrase(text, who=who(entry), guard=waiver.guard, project=waiver.project.name),
+        text=said(text, who=who(entry), guard=waiver.guard, project=waiver.project.name),
         detail=waiver.reason,
         user_ids=holders(waiver.project, "waiver.grant"),
         path=reverse("reviews:waivers", args=[waiver.project_id]),
@@ -79,7 +85,7 @@ def waiver_decided(entry: AuditEntry, waiver: Waiver) -> Draft:
     }
     return Draft(
         kind="waiver.decided",
-        text=phrase(texts[entry.verb], who=who(entry), guard=waiver.guard, project=waiver.project.name),
+        text=said(texts[entry.verb], who=who(entry), guard=waiver.guard, project=waiver.project.name),
         detail=waiver.decision_note,
         user_ids={waiver.requested_by_id} | holders(waiver.project, "project.advance"),
         path=reverse("reviews:waivers", args=[waiver.project_id]),
@@ -109,23 +115,21 @@ def decision_settled(entry: AuditEntry, decision: Decision) -> list[Draft]:
         Draft(
             kind="decision.settled",
             text=_outcome(texts[entry.verb], entry, decision),
-            detail=decision.ended_text or decision.rationale,
+            detail=said_again(decision.ended_said) if decision.ended_said else decision.rationale,
             user_ids=members,
             path=path,
         )
     ]
     owners = set(decision.conditions.filter(closed_at=None).values_list("owner_id", flat=True))
     if entry.verb == "decision.confirmed" and owners:
-        text = phrase(
-            _("A condition of the decision on “%(project)s” is yours"), project=decision.project.name
-        )
+        text = said(_("A condition of the decision on “%(project)s” is yours"), project=decision.project.name)
         drafts.append(Draft(kind="duty.assigned", text=text, user_ids=owners, path=path))
     return drafts
 
 
-def _outcome(text: Text, entry: AuditEntry, decision: Decision) -> Text:
+def _outcome(text: Text, entry: AuditEntry, decision: Decision) -> Said:
     label = DecisionOutcome(decision.outcome).label
-    return phrase(text, who=who(entry), project=decision.project.name, outcome=label)
+    return said(text, who=who(entry), project=decision.project.name, outcome=label)
 
 
 def _same(entry: AuditEntry, name: str) -> bool:
@@ -139,7 +143,7 @@ def task_assigned(entry: AuditEntry, task: FollowThroughTask) -> Draft | None:
     text = _("%(task)s of “%(project)s” is yours")
     return Draft(
         kind="duty.assigned",
-        text=phrase(text, task=TaskKind(task.kind).label, project=task.project.name),
+        text=said(text, task=TaskKind(task.kind).label, project=task.project.name),
         detail=task.note,
         user_ids=[task.owner_id],
         path=reverse("reviews:follow_through", args=[task.project_id]),
@@ -153,7 +157,7 @@ def observation_assigned(entry: AuditEntry, observation: Observation) -> Draft |
     text = _("You observe %(what)s of “%(project)s”")
     return Draft(
         kind="duty.assigned",
-        text=phrase(text, what=ObservationKind(observation.kind).label, project=observation.project.name),
+        text=said(text, what=ObservationKind(observation.kind).label, project=observation.project.name),
         user_ids=[observation.observer_id],
         path=reverse("reviews:observation", args=[observation.project_id]),
         due_on=observation.next_reading_on,

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from pocs.common import audit
 from pocs.common.actors import system_actor
 from pocs.common.errors import Conflict
-from pocs.common.phrases import phrase
+from pocs.common.phrases import said
 from pocs.notices import signing
 from pocs.notices.choices import DeliveryState
 from pocs.notices.models import Webhook, WebhookDelivery
@@ -119,7 +119,7 @@ def _switch_off(hook: Webhook, now: datetime) -> None:
         Telling(
             kind="webhook.disabled",
             key=f"webhook:{hook.pk}:{hook.version}",
-            text=phrase(
+            text=said(
                 _("The webhook “%(name)s” was switched off after %(count)s failed attempts"),
                 name=hook.name,
                 count=hook.failures,

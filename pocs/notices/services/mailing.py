@@ -87,7 +87,7 @@ def _mail_now(rows: list[Notice]) -> bool:
     user = rows[0].recipient
     with _as_reader(user):
         if len(rows) == 1:
-            subject = rows[0].text
+            subject = rows[0].shown_text
         else:
             subject = ngettext("%(count)d notice", "%(count)d notices", len(rows)) % {"count": len(rows)}
         sent = _send(user, subject, "notices/mail_now.txt", {"notices": rows[:SHOWN_MAX]})

@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from pocs.common.phrases import phrase
+from pocs.common.phrases import said
 from pocs.notices.rules.drafts import holders
 from pocs.notices.services.telling import tell
 from pocs.notices.telling import Telling
@@ -33,7 +33,7 @@ def waivers_remind() -> int:
                     Telling(
                         kind="waiver.expiring",
                         key=f"waiver:{waiver.pk}:{waiver.expires_at.date().isoformat()}",
-                        text=phrase(
+                        text=said(
                             text,
                             guard=waiver.guard,
                             project=waiver.project.name,

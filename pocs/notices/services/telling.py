@@ -9,8 +9,11 @@ from django.conf import settings
 from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone, translation
+from django.utils.functional import Promise
 
 from pocs.common import notices as port
+from pocs.common.errors import Text
+from pocs.common.phrases import Said, said
 from pocs.notices.kinds import kind_of
 from pocs.notices.models import Notice, NoticeSettings, Webhook, WebhookDelivery
 from pocs.notices.telling import Telling
@@ -31,6 +34,7 @@ def tell(telling: Telling) -> list[Notice]:
     people = _people(telling)
     choices = {row.user_id: row.channels for row in NoticeSettings.objects.filter(user__in=people)}
     rows = []
+    words = {name: _stored(getattr(telling, name)) for name in ("text", "detail")}
     for user in people:
         channel = choices.get(user.pk, {}).get(kind) or kind_of(kind).channel
         with translation.override(user.language or settings.LANGUAGE_CODE):
@@ -42,6 +46,8 @@ def tell(telling: Telling) -> list[Notice]:
                     key=telling.key,
                     text=" ".join(str(telling.text).split())[:TEXT_MAX_CHARACTERS],
                     detail=str(telling.detail)[:DETAIL_MAX_CHARACTERS],
+                    text_said=words["text"],
+                    detail_said=words["detail"],
                     path=telling.path,
                     due_on=telling.due_on,
                     channel=channel,
@@ -66,6 +72,13 @@ def on_port_notice(notice: port.Notice) -> None:
             due_on=notice.due_on,
         )
     )
+
+
+def _stored(text: Text | Said) -> dict[str, Any] | None:
+    """The words to be read in any language; None for what a person wrote."""
+    if isinstance(text, Said):
+        return text.stored()
+    return said(text).stored() if isinstance(text, Promise) else None
 
 
 def _people(telling: Telling) -> list[User]:

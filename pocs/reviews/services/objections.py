@@ -9,7 +9,7 @@ from pocs.common import audit
 from pocs.common.actors import Actor
 from pocs.common.errors import Conflict, FieldError, InvalidInput, NotPermitted, Text
 from pocs.common.notices import Notice, send
-from pocs.common.phrases import phrase
+from pocs.common.phrases import said
 from pocs.people import policies
 from pocs.people.models import User
 from pocs.reviews.choices import STANDING_STATES, UNDECIDED_OBJECTIONS, DecisionState, ObjectionState
@@ -201,7 +201,7 @@ def _notify(row: Objection, kind: str, text: Text, user_ids: set[int] | list[int
     send(
         Notice(
             kind=kind,
-            title=phrase(text, number=package.number),
+            title=said(text, number=package.number),
             user_ids=sorted(user_ids),
             project_id=package.project_id,
             route="reviews:package",

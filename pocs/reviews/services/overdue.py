@@ -10,7 +10,7 @@ from django.utils.translation import override
 from pocs.common import audit
 from pocs.common.actors import system_actor
 from pocs.common.notices import Notice, send
-from pocs.common.phrases import phrase
+from pocs.common.phrases import said
 from pocs.people.models import User
 from pocs.people.roles import ProjectRole
 from pocs.reviews.choices import EscalationLevel
@@ -63,7 +63,7 @@ def _escalate(duty: Duty, level: EscalationLevel) -> bool:
     send(
         Notice(
             kind="duty.overdue",
-            title=phrase(_("Overdue: %(duty)s"), duty=duty.title),
+            title=said(_("Overdue: %(duty)s"), duty=duty.title),
             user_ids=told,
             project_id=duty.project.pk,
             route=duty.route,

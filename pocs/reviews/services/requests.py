@@ -9,7 +9,7 @@ from pocs.common import audit
 from pocs.common.actors import Actor, system_actor
 from pocs.common.errors import Conflict
 from pocs.common.notices import Notice, send
-from pocs.common.phrases import Said, kept, phrase, reason_facts, said
+from pocs.common.phrases import Said, kept, reason_facts, said
 from pocs.people import policies
 from pocs.reviews.choices import CURRENT_APPROVALS, DecisionState, PackageState, SignOffState, Slot
 from pocs.reviews.models import Package, SignOff
@@ -129,7 +129,7 @@ def signoffs_expire() -> int:
                 Notice(
                     kind="signature.expired",
                     user_ids=leads_of(package.project),
-                    title=phrase(
+                    title=said(
                         gettext_lazy("Signatures of package %(number)d ended: their time was over"),
                         number=package.number,
                     ),

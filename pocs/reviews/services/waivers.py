@@ -11,7 +11,7 @@ from pocs.common import audit
 from pocs.common.actors import Actor, system_actor
 from pocs.common.errors import Conflict, FieldError, InvalidInput, NotPermitted
 from pocs.common.notices import Notice, send
-from pocs.common.phrases import phrase
+from pocs.common.phrases import said
 from pocs.people import policies
 from pocs.projects.changes import notify_change
 from pocs.projects.choices import ProjectState
@@ -124,7 +124,7 @@ def _tell_expired(row: Waiver) -> None:
     send(
         Notice(
             kind="waiver.expired",
-            title=phrase(
+            title=said(
                 gettext_lazy("The waiver for %(guard)s has expired; its gate counts again."), guard=row.guard
             ),
             user_ids=sorted(pk for pk in people if pk is not None),

@@ -17,6 +17,7 @@ from pocs.people.selectors import person_behind
 from pocs.projects.selectors import project_get
 from pocs.reviews import selectors, services
 from pocs.reviews.choices import CURRENT_APPROVALS, STANDING_STATES, ObjectionState, PackageState
+from pocs.reviews.citations import line_in_words
 from pocs.reviews.figures import figures_of, runs_of_package
 from pocs.reviews.models import Package, SignOff
 from pocs.reviews.objections import answer_hindrance, deciders
@@ -176,9 +177,8 @@ def objections_context(
         if acting and acting[0] == objection.pk:
             answer, ruling = (acting[1], ruling) if isinstance(acting[1], AnswerForm) else (answer, acting[1])
         mine = objection.undecided and objection.raised_by_id == actor.user_id
-        rows.append(
-            {"objection": objection, "answer": answer, "ruling": ruling, "mine": mine, "deciders": found}
-        )
+        row = {"objection": objection, "answer": answer, "ruling": ruling, "mine": mine, "deciders": found}
+        rows.append(row | {"line": line_in_words(objection)})
     contestable = (
         package.state in STANDING_STATES and not package.decisions.filter(state="confirmed").exists()
     )

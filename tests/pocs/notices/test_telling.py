@@ -5,13 +5,16 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, override
 
 from pocs.common import notices as port
 from pocs.common.actors import system_actor
 from pocs.common.models import AuditEntry
-from pocs.common.phrases import phrase
+from pocs.common.phrases import said
 from pocs.evidence import services as evidence_services
 from pocs.notices import services
 from pocs.notices.kinds import kind_of
@@ -92,7 +95,7 @@ def notice_revision(notice: Notice) -> Any:
 
 
 def test_the_port_puts_the_sentence_together_for_each_reader(cast: Cast) -> None:
-    title = phrase(gettext_lazy("Projects"))
+    title = said(gettext_lazy("Projects"))
     port.send(
         port.Notice(
             kind="duty.overdue",
@@ -227,3 +230,22 @@ def test_every_kind_that_a_rule_or_service_uses_is_one_to_choose_about(cast: Cas
     for key in ("objection.raised", "objection.ruled", "duty.overdue", "signature.expired", "waiver.expired"):
         assert kind_of(key).key != "other"
     assert kind_of("something.new").key == "other"
+
+
+def test_a_notice_reads_in_the_language_of_who_reads_it(
+    cast: Cast, told: Told, submitted: Make, page_as: Callable[[User], Client]
+) -> None:
+    """Told in English, read in Chinese: the system's words are translated, names and notes stay."""
+    project_services.member_add(
+        actor=cast.lead.as_actor(), project=cast.project, user=cast.bystander, role=ProjectRole.REVIEWER
+    )
+    (notice,) = told(cast.bystander)
+    assert notice.text.endswith(f"gave you the role “Reviewer” on “{cast.project.name}”")
+    with override("zh-hans"):
+        assert "评审" in notice.shown_text
+        assert str(cast.lead) in notice.shown_text
+    client = page_as(cast.bystander)
+    client.cookies[settings.LANGUAGE_COOKIE_NAME] = "zh-hans"
+    shown = client.get(reverse("notices:list")).content.decode()
+    assert "gave you" not in shown
+    assert cast.project.name in shown

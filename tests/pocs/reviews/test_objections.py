@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import override
 from rest_framework.test import APIClient
 
 from pocs.common.errors import Conflict, GateNotMet, InvalidInput, NotFound, NotPermitted
@@ -17,7 +18,7 @@ from pocs.people.roles import OrganisationRole
 from pocs.projects.choices import ProjectState
 from pocs.reviews import services
 from pocs.reviews.choices import ObjectionState, PackageState, Slot
-from pocs.reviews.citations import citations_of
+from pocs.reviews.citations import citations_of, line_in_words
 from pocs.reviews.inbox import inbox_of
 from pocs.reviews.models import Objection, Package
 from tests.factories import Cast, make_ci_token, make_user
@@ -195,3 +196,13 @@ def test_over_pages_and_api(
     assert (
         page_as(cast.business).post(reverse("reviews:objection_withdraw", args=[theirs])).status_code == 302
     )
+
+
+def test_a_cited_line_is_named_in_the_readers_language(cast: Cast, package: Package, key: str) -> None:
+    of_evidence = object_to(cast, package, key)
+    of_project = object_to(cast, package, "conclusion:0", rule="G7")
+    assert line_in_words(of_evidence) == of_evidence.line
+    assert line_in_words(of_project) == of_project.line
+    with override("zh-hans"):
+        assert line_in_words(of_evidence).startswith("运行证据（E2） · runtime of the pilot · ")
+        assert "Conclusion" not in line_in_words(of_project)
