@@ -14,7 +14,9 @@ class PlaceForm(forms.Form):
     """Role in the organisation and team of one person."""
 
     role = forms.ChoiceField(label=_("role in the organisation"), choices=OrganisationRole.choices)
-    team: forms.ModelChoiceField = forms.ModelChoiceField(label=_("team"), queryset=None, required=False)
+    team: forms.ModelChoiceField = forms.ModelChoiceField(
+        label=_("team"), queryset=None, required=False, empty_label=_("No team")
+    )
 
     def __init__(self, *args: Any, actor: Actor, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -37,7 +39,9 @@ class TeamForm(forms.Form):
 class DelegationForm(forms.Form):
     """Who signs for the reader, and on which days."""
 
-    deputy: forms.ModelChoiceField = forms.ModelChoiceField(label=_("deputy"), queryset=None)
+    deputy: forms.ModelChoiceField = forms.ModelChoiceField(
+        label=_("deputy"), queryset=None, empty_label=_("Choose a person")
+    )
     starts_on = forms.DateField(label=_("from"), widget=forms.DateInput(attrs={"type": "date"}))
     ends_on = forms.DateField(
         label=_("until"),

@@ -27,9 +27,11 @@ class AuditForm(forms.Form):
     """What to narrow the audit to; everything is optional."""
 
     project: forms.ModelChoiceField = forms.ModelChoiceField(
-        label=_("Project"), queryset=None, required=False
+        label=_("Project"), queryset=None, required=False, empty_label=_("All projects")
     )
-    person: forms.ModelChoiceField = forms.ModelChoiceField(label=_("Person"), queryset=None, required=False)
+    person: forms.ModelChoiceField = forms.ModelChoiceField(
+        label=_("Person"), queryset=None, required=False, empty_label=_("Everybody")
+    )
     verb = forms.ChoiceField(label=_("Change"), required=False)
     since = forms.DateField(label=_("From"), required=False, widget=forms.DateInput(attrs={"type": "date"}))
     until = forms.DateField(label=_("Until"), required=False, widget=forms.DateInput(attrs={"type": "date"}))

@@ -11,7 +11,7 @@ from pocs.people.models import User
 from pocs.people.roles import SCOPES, ProjectRole
 from pocs.people.selectors import active_people_of, teams_of
 from pocs.projects.blueprints import BLUEPRINTS
-from pocs.projects.choices import AffectedKind
+from pocs.projects.choices import AffectedKind, OptimisationGoal
 from pocs.projects.models import Project
 from pocs.projects.services.projects import EDITABLE_FIELDS
 
@@ -43,6 +43,11 @@ class ProjectForm(forms.ModelForm):
             "budget_basis": _("What the budget rests on: units, prices, period."),
             "responsibility_boundary": _("What supplier, platform and business each answer for."),
         }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        goals = [("", _("No such goal")), *OptimisationGoal.choices]
+        self.fields["optimisation_goal"].choices = goals  # type: ignore[attr-defined]
 
     def validate_unique(self) -> None:
         """The service says whether the name is free, in its own organisation only."""
@@ -82,7 +87,9 @@ class CloneForm(forms.Form):
 
 
 class MemberForm(forms.Form):
-    user: forms.ModelChoiceField = forms.ModelChoiceField(label=_("person"), queryset=None)
+    user: forms.ModelChoiceField = forms.ModelChoiceField(
+        label=_("person"), queryset=None, empty_label=_("Choose a person")
+    )
     role = forms.ChoiceField(label=_("role"), choices=ProjectRole.choices)
 
     def __init__(self, *args: Any, actor: Actor, **kwargs: Any) -> None:
@@ -109,7 +116,7 @@ class ReadinessForm(forms.Form):
         label=_("what shows it"), widget=forms.Textarea(attrs={"rows": 2}), required=False
     )
     team: forms.ModelChoiceField = forms.ModelChoiceField(
-        label=_("responsible team"), queryset=None, required=False
+        label=_("responsible team"), queryset=None, required=False, empty_label=_("No team")
     )
     version = forms.IntegerField(widget=forms.HiddenInput)
 
@@ -146,6 +153,7 @@ class TokenForm(forms.Form):
     sponsor: forms.ModelChoiceField = forms.ModelChoiceField(
         label=_("sponsor"),
         queryset=None,
+        empty_label=_("You"),
         required=False,
         help_text=_(
             "Who answers for the token; empty: you. The sponsor cannot review or sign what it contributes."

@@ -159,7 +159,9 @@ class HandOverForm(forms.Form):
     """Duties and the person who takes them over."""
 
     items = forms.MultipleChoiceField(label=_("Duties"), widget=forms.CheckboxSelectMultiple)
-    to: forms.ModelChoiceField = forms.ModelChoiceField(label=_("to"), queryset=None)
+    to: forms.ModelChoiceField = forms.ModelChoiceField(
+        label=_("to"), queryset=None, empty_label=_("Choose a person")
+    )
     reason = forms.CharField(label=_("Reason"), max_length=300)
 
     def __init__(self, *args: Any, duties: Sequence[Duty], people: QuerySet[User], **kwargs: Any) -> None:
@@ -178,8 +180,12 @@ class ScheduleForm(forms.Form):
     """Which run is repeated, against which target, how often and from when."""
 
     version = forms.IntegerField(widget=forms.HiddenInput)
-    scenario: forms.ModelChoiceField = forms.ModelChoiceField(label=_("Scenario"), queryset=None)
-    target: forms.ModelChoiceField = forms.ModelChoiceField(label=_("Target"), queryset=None)
+    scenario: forms.ModelChoiceField = forms.ModelChoiceField(
+        label=_("Scenario"), queryset=None, empty_label=_("Choose a scenario")
+    )
+    target: forms.ModelChoiceField = forms.ModelChoiceField(
+        label=_("Target"), queryset=None, empty_label=_("Choose a target")
+    )
     every_days = forms.IntegerField(label=_("Every … days"))
     next_on = forms.DateField(label=_("Next run"), widget=DateInput())
     cost_per_hour = forms.DecimalField(
@@ -268,7 +274,7 @@ class CloseConditionForm(forms.Form):
 
     evidence = forms.CharField(label=_("What closes it"), widget=forms.Textarea(attrs={"rows": 2}))
     revision: forms.ModelChoiceField = forms.ModelChoiceField(
-        label=_("Reviewed evidence"), queryset=None, required=False
+        label=_("Reviewed evidence"), queryset=None, required=False, empty_label=_("None: the words say it")
     )
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:

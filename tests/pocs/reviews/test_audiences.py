@@ -7,11 +7,13 @@ from django.test import Client
 from django.urls import reverse
 
 from pocs.people.models import User
+from pocs.projects.models import Project
 from pocs.reviews import services
 from pocs.reviews.audiences.answering import ANSWERS, PLACES, audience_view
 from pocs.reviews.audiences.questions import QUESTIONS, VIEWS, Audience
 from pocs.reviews.models import Decision
-from tests.factories import Cast
+from pocs.runs.models import Experiment
+from tests.factories import Cast, make_scenario_version, make_target
 from tests.pocs.reviews import walk
 
 ALL = [f"Q{number}" for number in range(1, 29)]
@@ -49,6 +51,31 @@ def test_what_a_decided_project_answers(cast: Cast, decision: Decision) -> None:
     assert str(cast.decision_maker) in answers["Q18"].lines[0].text
     assert [line.text for line in answers["Q25"].lines] == ["Legal advice."]
     assert answers["Q22"].lines[-1].text.startswith(f"SHA-256 {decision.package.digest[:16]}")
+
+
+def test_an_experiment_and_the_project_s_details_answer_the_rest(cast: Cast) -> None:
+    """Q5, Q23 and Q28, which no step of the way asks for."""
+    Project.objects.filter(pk=cast.project.pk).update(
+        supplier="Vendor: the engine",
+        budget_basis="CNY 0.4 a 1,000 tokens",
+        responsibility_boundary="To the API",
+    )
+    version = make_scenario_version(cast.project)
+    target = make_target(cast.project)
+    outputs = {"verdict": "changed", "identical": 3, "pairs": 4, "baseline_share": 1.0}
+    Experiment.objects.create(
+        project=cast.project, number=1, name="int8", scenario_version=version, candidate_version=version,
+        baseline_target=target, candidate_target=target, declared_change="target.dtype", repeats=2,
+        state="complete", result={"metrics": [], "outputs": outputs}, started_by=cast.lead,
+    )  # fmt: skip
+    cast.project.refresh_from_db()
+    views = [audience_view(cast.project, audience) for audience in Audience]
+    answers = {answer.code: answer for view in views for answer in view.answers}
+    assert {code for code, answer in answers.items() if answer.answered} >= OPEN_AT_THE_END
+    harm = answers["Q5"].lines
+    assert harm[-1].text.startswith("The answers changed: 3 of 4")
+    assert harm[-1].url == reverse("runs:experiment", args=[cast.project.pk, 1])
+    assert answers["Q28"].lines[0].text == "Responsibility boundary: To the API"
 
 
 def test_the_business_reads_of_waiting_and_never_of_a_mean(cast: Cast, decision: Decision) -> None:
