@@ -124,6 +124,15 @@ def creating_require(actor: Actor) -> User:
     return person
 
 
+def may_create(actor: Actor) -> bool:
+    """Whether this person may create projects."""
+    try:
+        creating_require(actor)
+    except NotPermitted:
+        return False
+    return True
+
+
 def _is_bound_to(actor: Actor, project: Any) -> bool:
     return actor.organisation_id == project.organisation_id and actor.token_project_id == project.pk
 

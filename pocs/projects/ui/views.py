@@ -15,6 +15,7 @@ from pocs.common.actors import Actor
 from pocs.common.errors import DomainError, StaleVersion
 from pocs.common.events import last_number
 from pocs.common.ui.mixins import actor_of, page, service_errors, service_messages
+from pocs.people import policies
 from pocs.people.selectors import person_get
 from pocs.projects import selectors, services
 from pocs.projects.models import Project
@@ -39,6 +40,7 @@ def project_list(request: HttpRequest) -> HttpResponseBase:
         "page": found,
         "administered": selectors.projects_administered_by(actor),
         "may_audit": selectors.may_audit(actor),
+        "may_create": policies.may_create(actor),
     }
     return render(request, "projects/list.html", context)
 

@@ -42,7 +42,12 @@ class DateTimeInput(forms.DateTimeInput):
 def people_field(project: Project, label: Any) -> forms.ModelChoiceField:
     """A choice among the active members of the project."""
     people = User.objects.filter(pk__in=[user.pk for user in members_of(project)])
-    return forms.ModelChoiceField(queryset=people, label=label, empty_label=_("Nobody yet"))
+    return forms.ModelChoiceField(
+        queryset=people,
+        label=label,
+        empty_label=_("Nobody yet"),
+        error_messages={"required": _("Name a person.")},
+    )
 
 
 class ConclusionForm(forms.ModelForm):
@@ -219,7 +224,11 @@ class WaiverForm(forms.Form):
     guard = forms.ChoiceField(label=_("Guard"))
     reason = forms.CharField(label=_("Reason"), widget=forms.Textarea(attrs={"rows": 3}))
     scope = forms.CharField(label=_("Scope"), widget=forms.Textarea(attrs={"rows": 2}))
-    expires_at = forms.DateTimeField(label=_("Expires"), required=False, widget=DateTimeInput())
+    expires_at = forms.DateTimeField(
+        label=_("Expires"),
+        widget=DateTimeInput(),
+        error_messages={"required": _("A waiver needs an expiry.")},
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -287,13 +296,14 @@ class TaskForm(forms.Form):
     """Who sees to one of the three tasks, and by when."""
 
     version = forms.IntegerField(widget=forms.HiddenInput)
-    due_on = forms.DateField(label=_("Due"), required=False, widget=DateInput())
+    due_on = forms.DateField(
+        label=_("Due"), widget=DateInput(), error_messages={"required": _("Give a date.")}
+    )
     note = forms.CharField(label=_("Note"), required=False, widget=forms.Textarea(attrs={"rows": 2}))
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["owner"] = people_field(project, _("Owner"))
-        self.fields["owner"].required = False
         self.order_fields(["version", "owner", "due_on", "note"])
 
 
@@ -306,7 +316,6 @@ class ObserverForm(forms.Form):
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["observer"] = people_field(project, _("Observer"))
-        self.fields["observer"].required = False
         self.order_fields(["version", "observer", "next_reading_on"])
 
 

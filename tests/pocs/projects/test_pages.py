@@ -130,6 +130,9 @@ def test_a_viewer_sees_no_button_that_is_refused(cast: Cast, page_as: PageAs) ->
     assert "Move on to" not in shown
     assert url("edit", cast) not in shown
     assert url("tokens", cast) not in shown
+    for person, offered in ((cast.viewer, True), (cast.auditor, False)):
+        listed = page_as(person).get(reverse("projects:list")).content.decode()
+        assert (reverse("projects:create") in listed) is offered
 
 
 def test_the_second_tab_sees_both_versions_and_may_then_save(cast: Cast, page_as: PageAs) -> None:
