@@ -4,8 +4,7 @@ import asyncio
 import ssl
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,13 +12,15 @@ from urllib.parse import urlsplit
 import h11
 
 from inference.errors import InputError
+from inference.targets.http_body import Body, BrokenBody, body_of, keeps_open
 
 CONNECT_TIMEOUT_S = 10.0
 MAX_HEADER_BYTES = 64 * 1024
 
 MAX_FETCHED_BYTES = 8 * 1024 * 1024
 
-Stamped = tuple[int, h11.Event]
+#: gets each event of an answer with its stamp, and says whether to leave
+Take = Callable[[int, h11.Event], bool]
 
 
 class ConnectionFailed(OSError):
@@ -83,42 +84,44 @@ def _is_host(host: str) -> bool:
 
 
 class _Turns:
-    """Wakes a few waiting readers per pass of the event loop.
+    """Lets connections take what was read, for a short while in each pass of the event loop.
 
-    A pass reads every socket that has data, then runs what is ready. If all readers of a burst were ready
-    at once, sockets would wait unread, and be stamped late, until all of them had parsed.
+    A pass reads every socket that has data, then runs what is ready. If all that a burst brought were parsed
+    at once, sockets would wait unread, and be stamped late, until the last of it was. So a turn ends when its
+    time is over, or when an answer is complete: its task goes on next, and has the pass for itself.
     """
 
-    PER_PASS = 4  # some 0.3 ms of parsing
+    BUDGET_NS = 300_000
 
     def __init__(self) -> None:
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[_Socket] = deque()
         self._scheduled = False
 
-    def wake(self, reader: asyncio.Future[None]) -> None:
-        self._waiting.append(reader)
+    def wake(self, wire: "_Socket") -> None:
+        self._waiting.append(wire)
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._next)
 
     def _next(self) -> None:
-        for _ in range(min(self.PER_PASS, len(self._waiting))):
-            reader = self._waiting.popleft()
-            if not reader.done():
-                reader.set_result(None)
+        until_ns = time.monotonic_ns() + self.BUDGET_NS
+        while self._waiting:
+            if self._waiting.popleft().take_turn() or time.monotonic_ns() > until_ns:
+                break
         self._scheduled = bool(self._waiting)
         if self._scheduled:
             asyncio.get_running_loop().call_soon(self._next)
 
 
 class _Socket(asyncio.Protocol):
-    """The reads of one socket, each with the time at which it was read."""
+    """The reads of one socket, each with the time at which it was read; no more is done at the read."""
 
     def __init__(self, turns: _Turns) -> None:
         self._turns = turns
         self.reads: deque[tuple[int, bytes]] = deque()
         self.closed = False  # the peer has closed, or the connection is lost
-        self._wake: asyncio.Future[None] | None = None
+        self._taker: Callable[[], bool] | None = None
+        self._waits = False  # for its turn
 
     def data_received(self, data: bytes) -> None:
         self.reads.append((time.monotonic_ns(), data))
@@ -137,19 +140,19 @@ class _Socket(asyncio.Protocol):
         self._notify()
 
     def _notify(self) -> None:
-        if self._wake is not None:
-            self._turns.wake(self._wake)
-            self._wake = None
+        if self._taker is not None and not self._waits:
+            self._waits = True
+            self._turns.wake(self)
 
-    async def read(self) -> tuple[int, bytes]:
-        """The next read, at this reader's turn; its bytes are empty at the end of the connection."""
-        turn = asyncio.get_running_loop().create_future()
+    def give_to(self, taker: Callable[[], bool] | None) -> None:
+        """From now on `taker` is called when it is this socket's turn; it says whether a task goes on."""
+        self._taker = taker
         if self.reads:
-            self._turns.wake(turn)
-        else:
-            self._wake = turn
-        await turn
-        return self.reads.popleft()
+            self._notify()
+
+    def take_turn(self) -> bool:
+        self._waits = False
+        return self._taker is not None and self._taker()
 
 
 class Connection:
@@ -159,8 +162,14 @@ class Connection:
         self._endpoint = endpoint
         self._transport = transport
         self._wire = wire
-        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADER_BYTES)
         self.exchanges = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """For one exchange: h11 writes the request and reads the head, the body is taken apart by itself."""
+        self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEADER_BYTES)
+        self._body: Body | None = None
+        self._keep_open = self._complete = False
 
     @classmethod
     async def connect(cls, endpoint: Endpoint, context: ssl.SSLContext | None, turns: _Turns) -> "Connection":
@@ -206,39 +215,84 @@ class Connection:
         self._transport.write(b"".join(part for part in parts if part))
         return sent_ns
 
-    async def events(self) -> AsyncGenerator[Stamped, None]:
-        """Response, Data and EndOfMessage of one answer, each with the stamp of the read that holds it.
+    async def exchange(self, take: Take) -> bool:
+        """Read one answer: `take` gets its Response, Data and EndOfMessage, each with the stamp of its read.
 
-        Raises ConnectionFailed when the connection ends before the answer does.
+        All Data of one read are one. True at the end of the answer, False as soon as `take` says to leave.
+        Raises ConnectionFailed when the connection ends before the answer does, and what `take` raises.
         """
-        stamp_ns = time.monotonic_ns()
-        while True:
-            try:
-                event = self._http.next_event()
-                if event is h11.NEED_DATA:
-                    stamp_ns, data = await self._wire.read()
-                    self._http.receive_data(data)
-                    continue
-            except h11.RemoteProtocolError as fault:
-                raise ConnectionFailed(self._failure(fault)) from fault
-            if isinstance(event, h11.ConnectionClosed) or event is h11.PAUSED:
-                raise ConnectionFailed("the connection was closed without an answer")
-            if isinstance(event, h11.InformationalResponse):
-                continue
-            yield stamp_ns, event  # type: ignore[misc]  # NEED_DATA and PAUSED are handled above
-            if isinstance(event, h11.EndOfMessage):
-                return
+        self._over = asyncio.get_running_loop().create_future()
+        self._take = take
+        self._wire.give_to(self._take_reads)
+        try:
+            return await self._over
+        finally:
+            self._wire.give_to(None)
 
-    def _failure(self, fault: h11.RemoteProtocolError) -> str:
+    def _take_reads(self) -> bool:
+        """Take what was read; whether the exchange is over."""
+        reads, over = self._wire.reads, self._over
+        while reads and not over.done():
+            ns, data = reads.popleft()
+            try:
+                ended = self._take_read(ns, data)
+            except (h11.RemoteProtocolError, BrokenBody) as fault:
+                failure = ConnectionFailed(self._failure(fault))
+                failure.__cause__ = fault
+                over.set_exception(failure)
+            except Exception as fault:  # the exchange's own task raises it
+                over.set_exception(fault)
+            else:
+                if ended is not None:
+                    over.set_result(ended)
+        return over.done()
+
+    def _take_read(self, ns: int, data: bytes) -> bool | None:
+        """True at the end of the answer, False to leave, None to go on."""
+        if self._body is None:
+            response = self._head(data)
+            if response is None:
+                return None
+            self._body, self._keep_open = body_of(response), keeps_open(response)
+            if self._take(ns, response):
+                return False
+            data, at_end = self._http.trailing_data
+        else:
+            at_end = not data
+        content, complete = self._body.feed(data)
+        if content and self._take(ns, h11.Data(data=content)):
+            return False
+        if not complete and at_end:
+            if not self._body.open_ended:
+                raise ConnectionFailed("the connection was closed before the answer was complete")
+            self._keep_open = False
+        if not complete and not at_end:
+            return None
+        self._complete = True
+        self._take(ns, h11.EndOfMessage())
+        return True
+
+    def _head(self, data: bytes) -> h11.Response | None:
+        self._http.receive_data(data)
+        while True:
+            event = self._http.next_event()
+            if event is h11.NEED_DATA:
+                return None
+            if isinstance(event, h11.Response):
+                return event
+            if not isinstance(event, h11.InformationalResponse):
+                raise ConnectionFailed("the connection was closed without an answer")
+
+    def _failure(self, fault: Exception) -> str:
         if self._wire.closed:
             return "the connection was closed before the answer was complete"
         return f"the answer is no HTTP ({fault})"
 
     def finish(self) -> bool:
         """Make ready for the next exchange; False when the connection cannot be used again."""
-        if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+        if not self._complete or not self._keep_open or (self._body is not None and self._body.extra):
             return False
-        self._http.start_next_cycle()
+        self._begin()
         return self.usable
 
     def close(self) -> None:
@@ -298,20 +352,24 @@ async def fetch(
     """GET below the base path; raises TimeoutError, or ConnectionFailed, also for too large an answer."""
     begun_ns = time.monotonic_ns()
     status, fields, body, size = 0, dict[str, str](), list[bytes](), 0
+
+    def take(_: int, event: h11.Event) -> bool:
+        nonlocal status, fields, size
+        if isinstance(event, h11.Response):
+            status = event.status_code
+            fields = {name.decode(): value.decode("latin-1") for name, value in event.headers}
+        elif isinstance(event, h11.Data):
+            body.append(bytes(event.data))
+            size += len(body[-1])
+            if size > max_bytes:
+                raise ConnectionFailed(f"the answer is larger than {max_bytes:,} bytes")
+        return False
+
     async with asyncio.timeout(timeout_s):
         connection = await pool.acquire()
         try:
-            async with aclosing(connection.events()) as events:
-                connection.send("GET", path, headers, b"")
-                async for _, event in events:
-                    if isinstance(event, h11.Response):
-                        status = event.status_code
-                        fields = {name.decode(): value.decode("latin-1") for name, value in event.headers}
-                    elif isinstance(event, h11.Data):
-                        body.append(bytes(event.data))
-                        size += len(body[-1])
-                        if size > max_bytes:
-                            raise ConnectionFailed(f"the answer is larger than {max_bytes:,} bytes")
+            connection.send("GET", path, headers, b"")
+            await connection.exchange(take)
         except BaseException:
             connection.close()
             raise

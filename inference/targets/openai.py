@@ -4,9 +4,10 @@ import asyncio
 import json
 import ssl
 import time
-from contextlib import aclosing
 from typing import Any, Literal
 from urllib.parse import quote
+
+import h11
 
 from inference.errors import InputError, TargetUnavailable
 from inference.phases import BUSY_STATUS
@@ -227,19 +228,23 @@ class OpenAITarget:
             return False
         answer = HttpAnswer(trace, reader)
         loop = asyncio.get_running_loop()
+        limit = asyncio.timeout(None)
+
+        def take(ns: int, event: h11.Event) -> bool:
+            answer.take(ns, event)
+            if reader.done_seen and limit.when() is None:
+                limit.reschedule(loop.time() + AFTER_DONE_TIMEOUT_S)
+            return _leaves(request, trace)
+
         try:
-            async with asyncio.timeout(None) as limit, aclosing(connection.events()) as events:
-                async for ns, event in events:
-                    answer.take(ns, event)
-                    if _leaves(request, trace):
-                        trace.ended = "client"
-                        return False
-                    if reader.done_seen and limit.when() is None:
-                        limit.reschedule(loop.time() + AFTER_DONE_TIMEOUT_S)
+            async with limit:
+                complete = await connection.exchange(take)
         except TimeoutError:  # all was said; only the body was never closed
             trace.ended = "orderly"
             return False
-        return True
+        if not complete:
+            trace.ended = "client"
+        return complete
 
     def _body(self, request: GenerationRequest) -> bytes:
         """The JSON to send; what equals the servers' default is left out, as not every server knows it."""

@@ -28,7 +28,7 @@ class AnswerReader:
     def __init__(self, trace: Trace, *, tokenize: Tokenize | None = None) -> None:
         self.trace = trace
         self.done_seen = False
-        self.events = 0
+        self.events = self.events_after_done = 0
         self.choice_texts: dict[int, str] = {}
         self._stream = EventStream()
         self._tokenize = tokenize
@@ -96,6 +96,7 @@ class AnswerReader:
             "events": self.events,
             "comments": self.comments,
             "done_marker": self.done_seen,
+            "events_after_done": self.events_after_done,
             "usage_on_chunks": len(self._choice_usage),
             "usage_at_the_end": len(self._final_usage),
             "running_usages": self._running_usages,
@@ -108,6 +109,9 @@ class AnswerReader:
     def _event(self, ns: int, event: ServerEvent) -> None:
         if event.data.strip() == DONE:
             self.done_seen = True
+            return
+        if self.done_seen:
+            self._after_done(event)
             return
         try:
             content = parse_json(event.data)
@@ -122,6 +126,18 @@ class AnswerReader:
         if event.type == "error":
             self._fail(error_message(content) or event.data)
         self._object(ns, content, whole=False)
+
+    def _after_done(self, event: ServerEvent) -> None:
+        """The answer was over: what comes now is kept and is no output of it, but an error is one."""
+        self.events_after_done += 1
+        self._keep(event.data)
+        try:
+            content = parse_json(event.data)
+        except ValueError:
+            return
+        message = error_message(content) if isinstance(content, dict) else None
+        if message is not None:
+            self._fail(message)
 
     def _object(self, ns: int, content: Mapping[str, Any], *, whole: bool) -> None:
         message = error_message(content)
@@ -246,8 +262,10 @@ class AnswerReader:
 
 def parse_json(text: str | bytes) -> Any:
     """JSON as a server sends it: numbers that are not finite become null; raises ValueError for no JSON."""
+    if isinstance(text, bytes):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
     try:
-        return json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
+        return _DECODER.decode(text)
     except RecursionError as fault:
         raise ValueError("nested too deeply") from fault
 
@@ -255,6 +273,9 @@ def parse_json(text: str | bytes) -> Any:
 def _finite(digits: str) -> float | None:
     value = float(digits)
     return value if math.isfinite(value) else None
+
+
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None, parse_float=_finite)
 
 
 def error_message(content: Mapping[str, Any]) -> str | None:
