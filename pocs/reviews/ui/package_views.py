@@ -185,6 +185,7 @@ def objections_context(
     may_object = contestable and policies.allowed(actor, "objection.raise", package.project)
     return {
         "objections": rows,
+        "disputed": any(row["objection"].undecided for row in rows),
         "object_form": (objecting or ObjectionForm(package=package, prefix="object")) if may_object else None,
         "objections_until": objections_until(package),
     }
