@@ -39,9 +39,9 @@ def users_wait(material: Material) -> list[Line]:
         if first.p50 is None and whole.p50 is None:
             continue
         text = _(
-            "The first word comes within %(first)s for half of the requests and after more than %(first_slow)s "
-            "for the slowest 5 %%; the whole answer within %(whole)s and after more than %(whole_slow)s. Failed: "
-            "%(failed)s of %(n)s."
+            "The first word comes within %(first)s for half of the requests and after more than "
+            "%(first_slow)s for the slowest 5 %%; the whole answer within %(whole)s and after more than "
+            "%(whole_slow)s. Failed: %(failed)s of %(n)s."
         ) % {
             "first": shown_value(first.p50, "ms"),
             "first_slow": shown_value(first.p95, "ms"),
