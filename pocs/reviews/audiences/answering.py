@@ -12,6 +12,7 @@ ANSWERS: dict[str, measured.Answering] = measured.ANSWERS | governed.ANSWERS
 #: answers in the words of one audience, where the common one speaks the field's language
 IN_PLAIN_WORDS: dict[tuple[Audience, str], measured.Answering] = {
     (Audience.BUSINESS, "Q1"): measured.users_wait,
+    (Audience.PROCUREMENT, "Q3"): measured.what_it_costs,
 }
 #: where an open question is answered: the page on which its answer is written, given or measured
 PLACES: dict[str, str] = {

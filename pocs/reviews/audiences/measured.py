@@ -17,6 +17,7 @@ from pocs.runs.wording.experiments import compared_lines, outputs_text, tail_tex
 from pocs.runs.wording.sentences import shown_value
 
 RUNS_SHOWN = 8
+COST_METRIC = "cost_per_1k_output_tokens"
 #: what an experiment's line says of a figure that it calls worse or better
 CHANGED = ("better", "worse")
 
@@ -70,6 +71,21 @@ def why_slower(material: Material) -> list[Line]:
     """Q3: what each experiment attributes to its change, and what changed in the configuration."""
     lines = [line for experiment in material.experiments for line in _changes(material, experiment)]
     return lines + _cost(material) + material.written(EvidenceType.CONFIGURATION, "change_note")
+
+
+def what_it_costs(material: Material) -> list[Line]:
+    """Q3 for procurement: the cost before and after, what experiments say of it, its basis, what is read."""
+    lines = _cost(material)
+    for experiment in material.experiments:
+        source, url = _experiment_place(material, experiment)
+        costs = [
+            row for row in (experiment.result or {}).get("metrics") or () if row["metric"] == COST_METRIC
+        ]
+        for line in compared_lines({"metrics": costs}):
+            text = f"{line.label}: {line.baseline} → {line.candidate}, {line.verdict_label}"
+            lines.append(Line(text, source, url))
+    lines += material.stated("budget_basis", labels=[_("Budget basis")])
+    return lines + _readings(material, ObservationKind.COST)
 
 
 def which_action(material: Material) -> list[Line]:
@@ -131,14 +147,22 @@ def logs_locate(material: Material) -> list[Line]:
 def long_term(material: Material) -> list[Line]:
     """Q10: what is observed of capacity and stability, and what the retrospectives conclude."""
     lines = material.written(EvidenceType.RETROSPECTIVE, "conclusion")
+    return lines + _readings(material, ObservationKind.CAPACITY, ObservationKind.STABILITY)
+
+
+def _readings(material: Material, *kinds: ObservationKind) -> list[Line]:
+    """The newest reading of each of these observations."""
     url = material.url("reviews:observation")
-    for view in observation_views(material.project):
-        if view.observation is None or view.kind == ObservationKind.COST:
-            continue
-        for reading in list(view.observation.readings.all())[:1]:
-            text = f"{view.label}: {reading.value.normalize():f} {reading.unit} ({reading.at:%Y-%m-%d})"
-            lines.append(Line(text, _("Observation"), url))
-    return lines
+    return [
+        Line(
+            f"{view.label}: {reading.value.normalize():f} {reading.unit} ({reading.at:%Y-%m-%d})",
+            _("Observation"),
+            url,
+        )
+        for view in observation_views(material.project)
+        if view.observation is not None and view.kind in kinds
+        for reading in list(view.observation.readings.all())[:1]
+    ]
 
 
 def _run_source(run: object) -> str:

@@ -44,8 +44,8 @@ def test_what_a_decided_project_answers(cast: Cast, decision: Decision) -> None:
     """Each question has lines with a link; what nobody stated stays open."""
     walk.set_follow_through(cast)
     walk.set_observers(cast)
-    views = [audience_view(cast.project, audience) for audience in Audience]
-    answers = {answer.code: answer for view in views for answer in view.answers}
+    views = [audience_view(cast.project, audience) for audience in reversed(Audience)]
+    answers = {answer.code: answer for view in views for answer in view.answers}  # in the field's words
     assert {code for code, answer in answers.items() if not answer.answered} == OPEN_AT_THE_END
     assert all(line.url for answer in answers.values() for line in answer.lines)
     assert str(cast.decision_maker) in answers["Q18"].lines[0].text
@@ -57,11 +57,14 @@ def test_an_experiment_and_the_project_s_details_answer_the_rest(cast: Cast) -> 
     """Q5, Q23 and Q28, which no step of the way asks for."""
     Project.objects.filter(pk=cast.project.pk).update(
         supplier="Vendor: the engine",
-        budget_basis="CNY 0.4 a 1,000 tokens",
+        budget_basis="By tokens",
         responsibility_boundary="To the API",
     )
     version = make_scenario_version(cast.project)
     target = make_target(cast.project)
+    services.business_result_save(
+        actor=cast.contributor.as_actor(), project=cast.project, version=0, cost_before="9", cost_after="4"
+    )
     outputs = {"verdict": "changed", "identical": 3, "pairs": 4, "baseline_share": 1.0}
     Experiment.objects.create(
         project=cast.project, number=1, name="int8", scenario_version=version, candidate_version=version,
@@ -75,6 +78,10 @@ def test_an_experiment_and_the_project_s_details_answer_the_rest(cast: Cast) -> 
     harm = answers["Q5"].lines
     assert harm[-1].text.startswith("The answers changed: 3 of 4")
     assert harm[-1].url == reverse("runs:experiment", args=[cast.project.pk, 1])
+    assert [line.text for line in answers["Q3"].lines] == [
+        "Operating cost before: 9; after: 4",
+        "Budget basis: By tokens",
+    ]
     assert answers["Q28"].lines[0].text == "Responsibility boundary: To the API"
 
 
