@@ -329,7 +329,7 @@ class SheetSerializer(serializers.Serializer):
 
 class AnswerLineSerializer(serializers.Serializer):
     text = serializers.CharField()
-    source = serializers.CharField()
+    source = serializers.CharField()  # type: ignore[assignment]
     url = serializers.CharField()
 
 

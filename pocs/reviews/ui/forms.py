@@ -215,7 +215,12 @@ class ReasonForm(forms.Form):
 class NoteForm(forms.Form):
     """What is said with the refusal or the end of a waiver."""
 
-    note = forms.CharField(label=_("Reason"), required=False, widget=forms.Textarea(attrs={"rows": 2}))
+    note = forms.CharField(
+        label=_("Reason"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text=_("Needed to refuse or to revoke."),
+    )
 
 
 class WaiverForm(forms.Form):

@@ -166,7 +166,8 @@ def objections_context(
     """The objections with what the reader may do about each, and the form to raise one."""
     rows = []
     user = person_behind(actor)
-    for objection in selectors.objections_of(actor, package):
+    objections = list(selectors.objections_of(actor, package))
+    for objection in objections:
         answer: forms.Form | None = None
         ruling: forms.Form | None = None
         found = deciders(objection) if objection.state == ObjectionState.ANSWERED else []
@@ -185,7 +186,7 @@ def objections_context(
     may_object = contestable and policies.allowed(actor, "objection.raise", package.project)
     return {
         "objections": rows,
-        "disputed": any(row["objection"].undecided for row in rows),
+        "disputed": any(objection.undecided for objection in objections),
         "object_form": (objecting or ObjectionForm(package=package, prefix="object")) if may_object else None,
         "objections_until": objections_until(package),
     }
