@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from inference.load.generator import LoadPlan, LoadResult, LoadState, run_load
-from inference.records import RequestRecord
+from inference.records import RequestRecord, Trace
 from inference.requests import GenerationRequest
 from inference.targets.base import Target, TargetInfo
 from inference.workload.scenario import plan_for
@@ -37,7 +37,9 @@ class Course:
     """One run under way. `values` are the kind's options, `stop` is set when the run is to end early.
 
     `on_record`, `on_tick` and `on_stage` are called from the loop that runs the procedure; `dress` gives each
-    request what the run adds to it; `samples` grows while the target's resources are sampled beside it.
+    request what the run adds to it; `on_load` is told what a load is about to send and the place of its first
+    request in the run, `on_sent` each measured request right before it leaves, with its place; `samples`
+    grows while the target's resources are sampled beside it.
     """
 
     target: Target
@@ -48,7 +50,8 @@ class Course:
     on_record: Callable[[RequestRecord], None] | None = None
     on_tick: Callable[[LoadState], None] | None = None
     on_stage: Callable[[Stage], None] | None = None
-    on_load: Callable[[LoadPlan], None] | None = None
+    on_load: Callable[[LoadPlan, int, Sequence[GenerationRequest]], None] | None = None
+    on_sent: Callable[[Trace, int], None] | None = None
     dress: Callable[[GenerationRequest], GenerationRequest] = lambda request: request
     send: Callable[..., Any] = run_load
     samples: Sequence[Mapping[str, Any]] = ()
@@ -110,7 +113,7 @@ class Course:
         stage.requests += len(requests)
         prompts = _kept_prompts(requests)
         if self.on_load:
-            self.on_load(plan)
+            self.on_load(plan, offset, requests)
         for request in requests:
             if request.cancel is not None:
                 self.rules[request.id] = request.cancel.phase
@@ -127,9 +130,21 @@ class Course:
             if self.on_record:
                 self.on_record(record)
 
+        def leaves(trace: Trace) -> None:
+            if not trace.warmup:
+                trace.index += offset
+                if self.on_sent:
+                    self.on_sent(trace, trace.index)
+
         before = self.ended
         result: LoadResult = await self.send(
-            self.target, requests, plan, on_record=ended, on_tick=self.on_tick, stop=until or self.stop
+            self.target,
+            requests,
+            plan,
+            on_record=ended,
+            on_trace_start=leaves,
+            on_tick=self.on_tick,
+            stop=until or self.stop,
         )
         if until is not None:  # nobody knew how many there would be
             stage.requests += self.ended - before - len(requests)

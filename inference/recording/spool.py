@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inference.recording.ledger import SUFFIX as LEDGER_SUFFIX
+from inference.recording.ledger import SentLedger
 from inference.recording.packing import BEGIN, partial_item, reads_of, record_item
 from inference.recording.segments import SUFFIX, Place, SegmentFacts, SegmentWriter
 from inference.records import RequestRecord, Trace
@@ -57,6 +59,8 @@ class Spool(threading.Thread):
         self._wake = threading.Event()
         self._ends = False
         self._writer: SegmentWriter | None = None
+        self._ledger: SentLedger | None = None
+        self._ledger_from = 0
         self._shown: dict[int, int] = {}  # reads already written, by the identity of the trace
 
     def put(self, record: RequestRecord) -> None:
@@ -68,6 +72,25 @@ class Spool(threading.Thread):
         """Have an item written that is no record; returns at once."""
         self._notes.append({"kind": kind} | facts)
         self._wake.set()
+
+    def plan(self, first: int, planned: int) -> None:
+        """A load of so many requests begins, the first of them at this place of the run."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._ledger = SentLedger(self.folder / f"{first:09d}{LEDGER_SUFFIX}", planned)
+            self._ledger_from = first
+        except OSError as error:
+            self.error = error
+
+    def leaves(self, place: int, ns: int) -> None:
+        """The request at this place of the run is about to be sent: noted before this returns."""
+        if self._ledger is not None:
+            self._ledger.mark(place - self._ledger_from, ns)
+
+    def forget_plans(self) -> None:
+        """Every request that was sent has its record: who has left need not be told any more."""
+        for path in self.folder.glob(f"*{LEDGER_SUFFIX}"):
+            path.unlink(missing_ok=True)
 
     def take(self) -> list[Written]:
         """The records that have been written since the last call."""

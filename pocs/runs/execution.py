@@ -31,6 +31,7 @@ from pocs.runs.lifecycle import TransitionRefused, run_move
 from pocs.runs.measurement import Measurement
 from pocs.runs.models import Run
 from pocs.runs.recorder import LeaseLost, Recorder
+from pocs.runs.recovery import records_recover
 from pocs.runs.rescoring import run_rescore
 from pocs.runs.services.scenario_kinds import spec_of
 from pocs.runs.targets import measurable
@@ -195,7 +196,11 @@ class _Execution:
 
     def _interrupt(self, **outcome: Any) -> None:
         """End the run because its worker ends; what it recorded until now is kept."""
-        kept = self.run.requests.count()
+        if outcome:
+            kept = self.run.requests.count()
+        else:  # what was under way has no record yet
+            self.recorder.close()
+            kept = records_recover(self.run).kept
         error = _("The worker was stopped during the run; %(kept)s requests that it had recorded are kept.")
         self._move(RunState.INTERRUPTED, **outcome, error=error % {"kept": kept})
 

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,7 +142,8 @@ class Measurement(threading.Thread):
                 on_record=self.spool.put,
                 on_tick=self._tick,
                 on_stage=self._enter,
-                on_load=self._note_start,
+                on_load=self._note_load,
+                on_sent=self._note_sent,
                 dress=self._dress,
                 samples=self._sampler.samples,
                 zero_ns=self.started_ns,
@@ -178,9 +180,16 @@ class Measurement(threading.Thread):
             application=request.application or self.application,
         )
 
-    def _note_start(self, plan: LoadPlan) -> None:
+    def _note_load(self, plan: LoadPlan, offset: int, requests: Sequence[GenerationRequest]) -> None:
+        """What is about to be sent, for whoever finds this run without its worker."""
         assert self.started_ns is not None
-        self.spool.note(STARTED, started_ns=self.started_ns, open_loop=plan.open_loop)
+        ids = [request.id for request in requests]
+        facts = {"started_ns": self.started_ns, "open_loop": plan.open_loop, "offset": offset, "ids": ids}
+        self.spool.note(STARTED, **facts)
+        self.spool.plan(offset, len(requests))
+
+    def _note_sent(self, trace: Trace, place: int) -> None:
+        self.spool.leaves(place, trace.dispatched_ns or 0)
 
     def _enter(self, stage: Stage) -> None:
         """A stage without requests of its own (a rest, a switch) is seen too."""

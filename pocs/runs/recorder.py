@@ -132,6 +132,7 @@ class Recorder:
         except OSError as error:
             raise _unwritable(error) from error
         segments_store(self.run, closed)
+        self.spool.forget_plans()
 
     def _lighten(self, now_ns: int) -> None:
         """Move the reads that no live figure needs any more to disk, and drop what was not observed."""

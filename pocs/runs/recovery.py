@@ -7,7 +7,16 @@ from typing import Any
 from django.db import transaction
 
 from inference.phases import derive
-from inference.recording.packing import PARTIAL, RECORD, STARTED, record_of, unpacked_reads
+from inference.recording.ledger import SUFFIX as LEDGER_SUFFIX
+from inference.recording.ledger import LedgerReader
+from inference.recording.packing import (
+    PARTIAL,
+    RECORD,
+    STARTED,
+    packed_reads,
+    record_of,
+    unpacked_reads,
+)
 from inference.recording.segments import SUFFIX, Place, SegmentFacts, file_sha256, read_segment
 from inference.records import RequestRecord as Record
 from inference.records import Trace
@@ -29,18 +38,31 @@ class Found:
     records: list[tuple[Place, Record]] = field(default_factory=list)
     partials: dict[tuple[bool, int], list[dict[str, Any]]] = field(default_factory=dict)
     started: dict[str, Any] = field(default_factory=dict)
+    plans: dict[int, dict[str, Any]] = field(default_factory=dict)  # by the place of their first request
+    sent: dict[int, int] = field(
+        default_factory=dict
+    )  # place → when it left, of what is told of nowhere else
     segments: list[tuple[SegmentFacts, int]] = field(default_factory=list)  # with the bytes torn off
 
 
-def records_recover(run: Run) -> int:
-    """Add the rows that the run's segments hold and the database does not; returns how many rows there are.
+@dataclass(frozen=True)
+class Recovered:
+    """How many requests a run has rows of; how many planned ones were never sent (None: unknown)."""
 
-    Requests that were under way become `incomplete` with the reads they had shown. Files are left as they
+    kept: int
+    never_sent: int | None = None
+
+
+def records_recover(run: Run) -> Recovered:
+    """Add the rows that the run's segments hold and the database does not.
+
+    Requests that were under way become `incomplete` with the reads they had shown; one of which only the
+    ledger tells that it left has none. Files are left as they
     are: what of their end is torn is noted beside them. In the caller's transaction the manifest is set.
     """
     found = _read(run)
     if found is None:
-        return run.requests.count()
+        return Recovered(run.requests.count())
     known = set(run.requests.values_list("warmup", "index"))
     started_ns = found.started.get("started_ns")
     rows = [
@@ -53,6 +75,12 @@ def records_recover(run: Run) -> int:
         as_row(run, _unfinished(run, parts, found.started), started_ns)
         for key, parts in sorted(found.partials.items())
         if key not in ended
+    ]
+    told = ended | found.partials.keys()
+    rows += [
+        as_row(run, _sent_only(run, index, ns, found), started_ns)
+        for index, ns in sorted(found.sent.items())
+        if (False, index) not in told
     ]
     with transaction.atomic():
         RequestRecord.objects.bulk_create(rows, batch_size=100, ignore_conflicts=True)
@@ -72,7 +100,9 @@ def records_recover(run: Run) -> int:
         digests.add(records_in_order(run).iterator(chunk_size=500))
         run.manifest = run_manifest(digests, [facts for facts, _torn in found.segments])
         run.save(update_fields=["manifest"])
-    return len(known) + len(rows)
+    planned = sum(len(plan["ids"]) for plan in found.plans.values())
+    measured = sum(not warmup for warmup, _index in known) + sum(not row.warmup for row in rows)
+    return Recovered(len(known) + len(rows), planned - measured if planned else None)
 
 
 def _read(run: Run) -> Found | None:
@@ -91,6 +121,9 @@ def _read(run: Run) -> Found | None:
         found.segments.append((facts, size - contents.good_bytes))
         for place, item in contents.items:
             _sort_in(found, place, item)
+    for path in sorted(folder.glob(f"*{LEDGER_SUFFIX}")):
+        first = int(path.stem)
+        found.sent |= {first + at: ns for at, ns in LedgerReader(path).new()}
     return found
 
 
@@ -101,6 +134,17 @@ def _sort_in(found: Found, place: Place, item: dict[str, Any]) -> None:
         found.partials.setdefault((item["warmup"], item["index"]), []).append(item)
     elif item.get("kind") == STARTED:
         found.started = item
+        if "offset" in item:
+            found.plans[item["offset"]] = item
+
+
+def _sent_only(run: Run, index: int, ns: int, found: Found) -> Record:
+    """The record of a request that left so shortly before the end that nothing else was written of it."""
+    plans = [plan for first, plan in found.plans.items() if first <= index < first + len(plan["ids"])]
+    identity = plans[-1]["ids"][index - plans[-1]["offset"]] if plans else f"#{index + 1}"
+    part = {"id": identity, "index": index, "warmup": False, "scheduled_ns": None, "dispatched_ns": ns}
+    part |= {"sent_ns": None, "from_read": 0, "reads": packed_reads([])}
+    return _unfinished(run, [part], plans[-1] if plans else found.started)
 
 
 def _unfinished(run: Run, parts: list[dict[str, Any]], started: dict[str, Any]) -> Record:

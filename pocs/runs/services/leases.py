@@ -34,12 +34,19 @@ def reap_expired_leases(*, now: datetime | None = None) -> list[int]:
 def _interrupt(run: Run, now: datetime) -> None:
     """End a run whose lease has lapsed, with every request that its segments hold."""
     with transaction.atomic():
-        kept = records_recover(run)
+        found = records_recover(run)
+        kept = found.kept
         error = ngettext(
             "The worker stopped without a word; %(kept)s request that it had recorded is kept.",
             "The worker stopped without a word; %(kept)s requests that it had recorded are kept.",
             kept,
         ) % {"kept": kept}
+        if found.never_sent:
+            error += " " + ngettext(
+                "%(count)s of its planned requests was never sent.",
+                "%(count)s of its planned requests were never sent.",
+                found.never_sent,
+            ) % {"count": found.never_sent}
         run_move(
             run_id=run.pk,
             actor=system_actor(run.project.organisation_id),

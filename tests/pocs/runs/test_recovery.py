@@ -108,3 +108,33 @@ def test_requests_under_way_come_back_as_incomplete_with_what_they_had_shown(
     assert (len(row.reads), row.ttft_ms) == (3, 2.0)
     assert ended.segments.get().torn_bytes == 9
     assert [check.state for check in segments_check(Run.objects.get(pk=ended.pk))] == ["torn"]
+
+
+def test_a_request_that_left_right_before_the_kill_is_accounted_for(ended: Run) -> None:
+    """Nothing but the ledger tells of it: no second has passed in which a part of it was written."""
+    from inference.recording.ledger import SentLedger
+    from inference.recording.segments import SegmentWriter
+
+    folder = records_root() / "killed"
+    folder.mkdir()
+    writer = SegmentWriter(folder / "000001.pgrec", 1)
+    for offset, ids in ((0, ["a", "b"]), (2, ["2-a", "2-b", "2-c"])):
+        writer.append(
+            [{"kind": "started", "started_ns": 5, "open_loop": False, "offset": offset, "ids": ids}]
+        )
+    writer.close()
+    ledgers = [SentLedger(folder / f"{first:09d}.sent", planned) for first, planned in ((0, 2), (2, 3))]
+    ledgers[0].mark(0, 1000)
+    ledgers[1].mark(1, 2000)  # not closed: its process was killed
+    ended.requests.all().delete()
+    ended.segments.update(name="killed/000001.pgrec")
+    lapsed = timezone.now() - timedelta(minutes=5)
+    Run.objects.filter(pk=ended.pk).update(state=RunState.MEASURING, lease_expires_at=lapsed, manifest=None)
+
+    services.reap_expired_leases()
+
+    run = Run.objects.get(pk=ended.pk)
+    rows = [(row.index, row.request_id, row.outcome, row.error) for row in selectors.requests_of(run)]
+    assert rows == [(0, "a", "incomplete", CUT_OFF), (3, "2-b", "incomplete", CUT_OFF)]
+    assert run.error.endswith("3 of its planned requests were never sent.")
+    assert manifest_check(run)
