@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 from django.utils.translation import override
 
 from pocs.common.canonical import digest
@@ -105,6 +107,11 @@ def test_the_editor_is_named_and_old_signatures_stay(cast: Cast, evidence: ByTyp
     assert (signed.state, signed.signer, signed.digest) == (SignOffState.STALE, cast.business, package.digest)
     assert signed.ended_reason == package.stale_reason
     assert package.signoffs.filter(state=SignOffState.EXPIRED).count() == 2
+    client = Client()
+    client.force_login(cast.viewer)
+    shown = client.get(reverse("reviews:package", args=[package.pk])).content.decode()
+    assert shown.count("Not given") == 2  # nobody let their time run out
+    assert "Expired" not in shown
 
 
 def change_conclusion(cast: Cast) -> None:
