@@ -30,6 +30,7 @@ class SheetView(ActorAPIView):
 
 class AudienceView(ActorAPIView):
     @extend_schema(
+        operation_id="projects_audience_retrieve",
         responses={200: AudienceViewSerializer} | REFUSALS,
         parameters=[
             LANGUAGE,
