@@ -12,7 +12,6 @@ class ReviewsConfig(AppConfig):
     def ready(self) -> None:
         from pocs.common import access, audit  # noqa: PLC0415 models are loaded only now
         from pocs.projects import changes, gates  # noqa: PLC0415
-        from pocs.projects.searching import register_finder  # noqa: PLC0415
         from pocs.projects.ui import sections  # noqa: PLC0415
         from pocs.reviews import (  # noqa: PLC0415
             database_guards,
@@ -23,7 +22,6 @@ class ReviewsConfig(AppConfig):
             verbs,
             wording,
         )
-        from pocs.reviews.ui.search import FINDER  # noqa: PLC0415
         from pocs.reviews.ui.sections import SECTIONS  # noqa: PLC0415
 
         access.declare(rights.TABLE)
@@ -37,6 +35,5 @@ class ReviewsConfig(AppConfig):
         for object_type, path in wording.WATCHED.items():
             audit.watch(object_type, path)
         post_migrate.connect(database_guards.install_after_migrate, sender=self)
-        register_finder(FINDER)
         for section in SECTIONS:
             sections.register_section(section)
