@@ -122,8 +122,8 @@ def _read(run: Run) -> Found | None:
         for place, item in contents.items:
             _sort_in(found, place, item)
     for path in sorted(folder.glob(f"*{LEDGER_SUFFIX}")):
-        first = int(path.stem)
-        found.sent |= {first + at: ns for at, ns in LedgerReader(path).new()}
+        begin = int(path.stem)
+        found.sent |= {begin + at: ns for at, ns in LedgerReader(path).new()}
     return found
 
 

@@ -1,5 +1,7 @@
 """Bodies of answers without their framing: however the reads cut them, the same content."""
 
+from itertools import pairwise
+
 import h11
 import pytest
 from hypothesis import given, settings
@@ -30,7 +32,7 @@ def test_a_chunked_body_is_the_same_however_it_is_cut(
     wire += b"0\r\n" + trailer + b"\r\n" + b"HTTP"
     edges = sorted({0, len(wire), *(cut for cut in cuts if cut < len(wire))})
     body, got, ends = body_of(CHUNKED), b"", 0
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in pairwise(edges):
         if ends:
             break
         content, complete = body.feed(wire[begin:end])
