@@ -225,7 +225,9 @@ def make_summary(*, requests: int = 4, cancelled: int = 0, **fields: Any) -> dic
     }
     return {
         "schema": "phasegate-run/1",
-        "requests": {"attempted": requests} | outcomes,
+        "requests": outcomes,
+        "attempted": requests,
+        "succeeded": succeeded,
         "window_s": 1.4,
         "input_tokens": 64 * requests,
         "output_tokens": 16 * succeeded,

@@ -8,7 +8,7 @@ from pocs.common.errors import Missing
 from pocs.projects.choices import AffectedKind, DeclarationKind, ProjectState, ReadinessKind
 from pocs.projects.gates import Gate
 from pocs.projects.models import Project
-from pocs.projects.selectors import affected_items, declarations_of, readiness_of
+from pocs.projects.plan import affected_items, declarations_of, readiness_of
 
 
 def check_plan(project: Project) -> list[Missing]:

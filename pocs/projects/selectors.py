@@ -9,7 +9,6 @@ from pocs.common import audit
 from pocs.common.actors import Actor
 from pocs.common.errors import FieldError, InvalidInput, Missing, NotFound, NotPermitted
 from pocs.common.models import AuditEntry
-from pocs.common.reading import remembered
 from pocs.people import policies
 from pocs.people.models import Team, User
 from pocs.people.roles import CAPABILITIES, DELEGABLE_ROLES, OrganisationRole, ProjectRole
@@ -17,19 +16,14 @@ from pocs.people.selectors import is_admin, people_of, person_behind, principals
 from pocs.projects.audit_filter import AuditFilter
 from pocs.projects.choices import (
     PROJECT_ORDER,
-    DeclarationKind,
     ProjectState,
-    ReadinessKind,
     ScenarioState,
 )
 from pocs.projects.gates import GateStatus, gate_status, missing_before
 from pocs.projects.models import (
-    AffectedItem,
     CIToken,
-    Declaration,
     Project,
     ProjectMember,
-    ReadinessItem,
     Scenario,
     ScenarioVersion,
     WorkloadFile,
@@ -182,57 +176,6 @@ def team_for_readiness(actor: Actor, pk: int | None) -> Team | None:
         text = _("There is no such team in your organisation.")
         raise InvalidInput(text, [FieldError("/team", "unknown", text)])
     return team
-
-
-def affected_of(project: Project) -> QuerySet[AffectedItem]:
-    return project.affected.all()
-
-
-@remembered
-def affected_items(project: Project) -> list[AffectedItem]:
-    """The same, read once for the gate and the section of a page."""
-    return list(affected_of(project))
-
-
-def affected_get(project: Project, pk: int) -> AffectedItem:
-    item = project.affected.filter(pk=pk).first()
-    if item is None:
-        raise NotFound(_("There is no such entry in this project."))
-    return item
-
-
-@remembered
-def readiness_of(project: Project) -> list[ReadinessItem]:
-    """All five points in order; those not stated yet as unsaved rows with version 0."""
-    rows = {row.kind: row for row in project.readiness.select_related("team")}
-    return [
-        rows.get(kind) or ReadinessItem(project=project, kind=kind.value, version=0) for kind in ReadinessKind
-    ]
-
-
-def readiness_get(project: Project, kind: str) -> ReadinessItem:
-    """One of the five points, stated or not."""
-    row = next((row for row in readiness_of(project) if row.kind == kind), None)
-    if row is None:
-        raise NotFound(_("There is no such readiness point."))
-    return row
-
-
-@remembered
-def declarations_of(project: Project) -> list[Declaration]:
-    """All three declarations in order; those not made yet as unsaved rows with version 0."""
-    rows = {row.kind: row for row in project.declarations.all()}
-    return [
-        rows.get(kind) or Declaration(project=project, kind=kind.value, version=0) for kind in DeclarationKind
-    ]
-
-
-def declaration_get(project: Project, kind: str) -> Declaration:
-    """One of the three declarations, made or not."""
-    row = next((row for row in declarations_of(project) if row.kind == kind), None)
-    if row is None:
-        raise NotFound(_("There is no such declaration."))
-    return row
 
 
 def scenarios_of(project: Project) -> QuerySet[Scenario]:

@@ -70,13 +70,12 @@ def runs_of_package(package: Package) -> list[Run]:
 
 def _figures(run: Run, labels: dict[str, str]) -> RunFigures:
     summary: dict[str, Any] = run.summary or {}
-    requests = summary.get("requests") or {}
     shares = (run.diagnosis or {}).get("shares") or {}
     return RunFigures(
         run=run,
         phases=[_phase(field, label, summary.get(field) or {}) for field, label in labels.items()],
-        attempted=requests.get("attempted"),
-        succeeded=requests.get("success"),
+        attempted=summary.get("attempted"),
+        succeeded=summary.get("succeeded"),
         error_rate=summary.get("error_rate"),
         output_tokens_per_second=summary.get("output_tokens_per_second"),
         shares={name: shares.get(name) for name in SHARES},

@@ -17,7 +17,8 @@ from pocs.evidence.api.discussion_views import checked
 from pocs.evidence.configurations import configurations_of
 from pocs.evidence.content import check_content
 from pocs.evidence.difference import changes_between
-from pocs.projects.selectors import project_get, readiness_get
+from pocs.projects.plan import readiness_get
+from pocs.projects.selectors import project_get
 
 
 class RevisionRequestsView(ActorAPIView):

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from pocs.common.api.serializers import ProblemSerializer
 from pocs.common.api.views import ActorAPIView, ActorGenericView
-from pocs.projects import selectors, services
+from pocs.projects import plan, selectors, services
 from pocs.projects.api.serializers import AffectedSerializer, DeclarationSerializer, ReadinessSerializer
 from pocs.projects.api.views import CHANGED, IF_MATCH
 
@@ -18,7 +18,7 @@ class AffectedView(ActorGenericView):
 
     @extend_schema(responses=AffectedSerializer(many=True), summary="Affected applications, teams and data")
     def get(self, request: Request, pk: int) -> Response:
-        return self.page(selectors.affected_of(selectors.project_get(self.actor, pk)))
+        return self.page(plan.affected_of(selectors.project_get(self.actor, pk)))
 
     @extend_schema(
         request=AffectedSerializer,
@@ -36,7 +36,7 @@ class AffectedView(ActorGenericView):
 class AffectedItemView(ActorAPIView):
     @extend_schema(responses=AffectedSerializer, summary="One thing affected; its ETag is needed for edits")
     def get(self, request: Request, pk: int, item: int) -> Response:
-        row = selectors.affected_get(selectors.project_get(self.actor, pk), item)
+        row = plan.affected_get(selectors.project_get(self.actor, pk), item)
         return self.answer(row, AffectedSerializer(row).data)
 
     @extend_schema(
@@ -47,7 +47,7 @@ class AffectedItemView(ActorAPIView):
     )
     def patch(self, request: Request, pk: int, item: int) -> Response:
         project = selectors.project_get(self.actor, pk)
-        row = selectors.affected_get(project, item)
+        row = plan.affected_get(project, item)
         version = self.version_to_change(row)
         serializer = AffectedSerializer(data=request.data, partial=True)
         serializer.is_valid(raise_exception=True)
@@ -59,9 +59,7 @@ class AffectedItemView(ActorAPIView):
     @extend_schema(responses={204: None}, summary="Take something off the list")
     def delete(self, request: Request, pk: int, item: int) -> Response:
         project = selectors.project_get(self.actor, pk)
-        services.affected_remove(
-            actor=self.actor, project=project, item=selectors.affected_get(project, item)
-        )
+        services.affected_remove(actor=self.actor, project=project, item=plan.affected_get(project, item))
         return Response(status=204)
 
 
@@ -70,14 +68,14 @@ class ReadinessView(ActorGenericView):
 
     @extend_schema(responses=ReadinessSerializer(many=True), summary="The five readiness points")
     def get(self, request: Request, pk: int) -> Response:
-        rows = selectors.readiness_of(selectors.project_get(self.actor, pk))
+        rows = plan.readiness_of(selectors.project_get(self.actor, pk))
         return Response(_whole_list(ReadinessSerializer(rows, many=True).data))
 
 
 class ReadinessItemView(ActorAPIView):
     @extend_schema(responses=ReadinessSerializer, summary="One readiness point")
     def get(self, request: Request, pk: int, kind: str) -> Response:
-        row = selectors.readiness_get(selectors.project_get(self.actor, pk), kind)
+        row = plan.readiness_get(selectors.project_get(self.actor, pk), kind)
         return self.answer(row, ReadinessSerializer(row).data)
 
     @extend_schema(
@@ -88,7 +86,7 @@ class ReadinessItemView(ActorAPIView):
     )
     def put(self, request: Request, pk: int, kind: str) -> Response:
         project = selectors.project_get(self.actor, pk, "project.edit")
-        version = self.version_to_change(selectors.readiness_get(project, kind))
+        version = self.version_to_change(plan.readiness_get(project, kind))
         serializer = ReadinessSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         asked = serializer.validated_data
@@ -109,14 +107,14 @@ class DeclarationsView(ActorGenericView):
 
     @extend_schema(responses=DeclarationSerializer(many=True), summary="What makes the POC real")
     def get(self, request: Request, pk: int) -> Response:
-        rows = selectors.declarations_of(selectors.project_get(self.actor, pk))
+        rows = plan.declarations_of(selectors.project_get(self.actor, pk))
         return Response(_whole_list(DeclarationSerializer(rows, many=True).data))
 
 
 class DeclarationView(ActorAPIView):
     @extend_schema(responses=DeclarationSerializer, summary="One declaration")
     def get(self, request: Request, pk: int, kind: str) -> Response:
-        row = selectors.declaration_get(selectors.project_get(self.actor, pk), kind)
+        row = plan.declaration_get(selectors.project_get(self.actor, pk), kind)
         return self.answer(row, DeclarationSerializer(row).data)
 
     @extend_schema(
@@ -127,7 +125,7 @@ class DeclarationView(ActorAPIView):
     )
     def put(self, request: Request, pk: int, kind: str) -> Response:
         project = selectors.project_get(self.actor, pk, "project.edit")
-        version = self.version_to_change(selectors.declaration_get(project, kind))
+        version = self.version_to_change(plan.declaration_get(project, kind))
         serializer = DeclarationSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         row = services.declaration_set(

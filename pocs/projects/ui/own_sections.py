@@ -5,7 +5,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy as _
 
 from pocs.common.actors import Actor
-from pocs.projects import selectors
+from pocs.projects import plan, selectors
 from pocs.projects.blueprints import BLUEPRINTS
 from pocs.projects.models import Project
 from pocs.projects.readiness_support import support_of
@@ -14,11 +14,11 @@ from pocs.projects.ui.sections import Section, register_section
 
 def _plan(project: Project, actor: Actor) -> dict[str, Any]:
     return {
-        "affected": selectors.affected_items(project),
-        "readiness": selectors.readiness_of(project),
+        "affected": plan.affected_items(project),
+        "readiness": plan.readiness_of(project),
         "support": support_of(project),
         "blueprint": BLUEPRINTS.get(project.template),
-        "declarations": selectors.declarations_of(project),
+        "declarations": plan.declarations_of(project),
     }
 
 

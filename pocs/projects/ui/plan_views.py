@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from pocs.common.errors import StaleVersion
 from pocs.common.ui.mixins import actor_of, page, service_errors, service_messages
-from pocs.projects import selectors, services
+from pocs.projects import plan, selectors, services
 from pocs.projects.models import Project
 from pocs.projects.readiness_support import support_of, support_url
 from pocs.projects.ui.forms import AffectedEditForm, AffectedForm, DeclarationForm, ReadinessForm
@@ -37,7 +37,7 @@ def affected(request: HttpRequest, pk: int) -> HttpResponseBase:
                 return redirect("projects:affected", pk=pk)
             status = call.status
     may = selectors.may(actor, project)
-    context = {"project": project, "items": selectors.affected_of(project), "form": form, "may": may}
+    context = {"project": project, "items": plan.affected_of(project), "form": form, "may": may}
     return render(request, "projects/affected.html", context, status=status)
 
 
@@ -47,7 +47,7 @@ def affected_item(request: HttpRequest, pk: int, item: int) -> HttpResponseBase:
     """Change one entry; a conflict shows what is stored now and keeps what was typed."""
     actor = actor_of(request)
     project = selectors.project_get(actor, pk, "project.edit")
-    row = selectors.affected_get(project, item)
+    row = plan.affected_get(project, item)
     initial = {name: getattr(row, name) for name in AffectedEditForm.base_fields}
     form = AffectedEditForm(request.POST or None, initial=initial)
     status, stored = 200, None
@@ -74,7 +74,7 @@ def affected_remove(request: HttpRequest, pk: int, item: int) -> HttpResponseBas
     actor = actor_of(request)
     project = selectors.project_get(actor, pk)
     with service_messages(request, _("Removed.")):
-        services.affected_remove(actor=actor, project=project, item=selectors.affected_get(project, item))
+        services.affected_remove(actor=actor, project=project, item=plan.affected_get(project, item))
     return redirect("projects:affected", pk=pk)
 
 
@@ -103,7 +103,7 @@ def readiness(request: HttpRequest, pk: int) -> HttpResponseBase:
     def save(row: Any, values: dict[str, Any]) -> None:
         services.readiness_set(actor=actor, project=project, kind=row.kind, **values)
 
-    rows = selectors.readiness_of(project)
+    rows = plan.readiness_of(project)
     context = {
         "support": support_of(project),
         "support_urls": {row.kind: support_url(project, row.kind) for row in rows},
@@ -127,7 +127,7 @@ def declarations(request: HttpRequest, pk: int) -> HttpResponseBase:
         services.declaration_set(actor=actor, project=project, kind=row.kind, **values)
 
     kinds = Kinds("projects/declarations.html", "projects:declarations", bind, save)
-    return _kinds_page(request, project, selectors.declarations_of(project), kinds)
+    return _kinds_page(request, project, plan.declarations_of(project), kinds)
 
 
 def _kinds_page(request: HttpRequest, project: Project, rows: list[Any], kinds: Kinds) -> HttpResponseBase:

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from pocs.projects.models import Project
 from pocs.reviews.audiences import governed, measured
-from pocs.reviews.audiences.material import Line, Material
+from pocs.reviews.audiences.material import Answering, Line, Material
 from pocs.reviews.audiences.questions import VIEWS, Audience, asked
 from pocs.reviews.models import Package
 
-ANSWERS: dict[str, measured.Answering] = measured.ANSWERS | governed.ANSWERS
+ANSWERS: dict[str, Answering] = measured.ANSWERS | governed.ANSWERS
 #: answers in the words of one audience, where the common one speaks the field's language
-IN_PLAIN_WORDS: dict[tuple[Audience, str], measured.Answering] = {
+IN_PLAIN_WORDS: dict[tuple[Audience, str], Answering] = {
     (Audience.BUSINESS, "Q1"): measured.users_wait,
     (Audience.PROCUREMENT, "Q3"): measured.what_it_costs,
 }

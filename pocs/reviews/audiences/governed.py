@@ -1,12 +1,10 @@
 """Answers to Q11–Q28: what was declared, signed, decided, and who does what from here."""
 
-from collections.abc import Callable
-
 from django.utils.translation import gettext as _
 
 from pocs.evidence.choices import TYPE_CODES, EvidenceType
 from pocs.projects.choices import AffectedKind, ReadinessKind
-from pocs.reviews.audiences.material import Line, Material, run_url, url_of
+from pocs.reviews.audiences.material import Answering, Line, Material, run_url, url_of
 from pocs.reviews.choices import DecisionState, PackageState, Slot, TaskState
 from pocs.reviews.manifest import BUSINESS_PAIRS
 from pocs.reviews.selectors import observation_views, open_conditions, task_views
@@ -243,7 +241,6 @@ def _signature(material: Material, slot: Slot) -> list[Line]:
     return [Line(text, _package_name(material), material.package_url())]
 
 
-Answering = Callable[[Material], list[Line]]
 ANSWERS: dict[str, Answering] = {
     "Q11": who_affected,
     "Q12": platform_ready,

@@ -1,6 +1,6 @@
 """What answers are read from: the newest package's frozen content, and what happened after it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -122,3 +122,7 @@ def url_of(revision: EvidenceRevision) -> str:
 
 def run_url(run: Run) -> str:
     return reverse("runs:detail", args=[run.pk])
+
+
+#: finds the lines that answer one question
+Answering = Callable[[Material], list[Line]]

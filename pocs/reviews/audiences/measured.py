@@ -1,13 +1,11 @@
 """Answers to Q1–Q10: what the runs, experiments, conclusion and retrospectives say."""
 
-from collections.abc import Callable
-
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from pocs.common.errors import Text
 from pocs.evidence.choices import EvidenceType
-from pocs.reviews.audiences.material import Line, Material, run_url
+from pocs.reviews.audiences.material import Answering, Line, Material, run_url
 from pocs.reviews.choices import ObservationKind
 from pocs.reviews.figures import RunFigures
 from pocs.reviews.selectors import observation_views
@@ -209,7 +207,6 @@ def _cost(material: Material) -> list[Line]:
     return [Line(text, _("Business result"), material.url("reviews:business_result"))]
 
 
-Answering = Callable[[Material], list[Line]]
 ANSWERS: dict[str, Answering] = {
     "Q1": where_slow,
     "Q2": which_phase,

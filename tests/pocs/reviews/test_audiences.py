@@ -1,5 +1,6 @@
 """The views of the audiences: every question asked once at least, answered with its place or plainly not."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -92,6 +93,7 @@ def test_the_business_reads_of_waiting_and_never_of_a_mean(cast: Cast, decision:
     text = question.lines[0].text
     assert "half of the requests" in text
     assert "slowest 5 %" in text
+    assert re.search(r"Failed: 0\.00 % of \d+\.$", text), "attempted requests are a number"
     assert "prefill" not in text.lower()
     assert "mean" not in text.lower()
 
